@@ -1,0 +1,152 @@
+//! The error of the public interface. Each variant says what happened and, in its text, what to
+//! do; none of them leaves a transaction or the store in an undefined state.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::num::PageNo;
+
+/// Result of the store's operations.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A system call failed.
+    Io {
+        /// What the store was doing, as a phrase: "write pages".
+        op: &'static str,
+        /// The file concerned, where one is.
+        path: Option<Box<PathBuf>>,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A page holds what no writer of this format writes. The rest of the store may be readable:
+    /// run `zubilo chk`, restore from a copy.
+    Corrupted {
+        /// The damaged page.
+        page: PageNo,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The file is not a Zubilo store; it was left as it is.
+    NotAStore {
+        /// The file.
+        path: Box<PathBuf>,
+        /// What it seems to be.
+        found: &'static str,
+    },
+    /// The store was written by a newer format than this library knows.
+    Version {
+        /// The format version found in the file.
+        found: u32,
+    },
+    /// The option or argument cannot be used; the text says why.
+    Invalid(&'static str),
+    /// The key is longer than this page size allows.
+    KeyTooLong {
+        /// Length given, in bytes.
+        len: usize,
+        /// Longest key of this store, in bytes.
+        max: usize,
+    },
+    /// The store has reached the upper bound of its geometry. Abort, free something or raise the
+    /// bound; the store stays usable.
+    MapFull {
+        /// The upper bound, in bytes.
+        limit: u64,
+    },
+    /// All slots of the reader table are taken. End readers or open with more.
+    ReadersFull {
+        /// Number of slots.
+        slots: u32,
+    },
+    /// Another process or transaction holds what this call needs, and waiting was not asked for
+    /// or would never end.
+    Busy(&'static str),
+    /// This process was forked after the store was opened: open it again in the child.
+    Forked,
+    /// An earlier flush failed, so nothing more can be acknowledged. Close and open the store.
+    Poisoned,
+    /// The store or transaction was opened for reading only.
+    ReadOnly,
+    /// No table has this name.
+    NoSuchTable,
+    /// A table with this name exists.
+    TableExists,
+    /// The table exists with other options than the ones asked for, or the name is taken by a
+    /// plain record.
+    Incompatible(&'static str),
+    /// The transaction was ended by an earlier error and can only be aborted.
+    TxnBroken,
+    /// A closure of a group commit panicked; its own changes were undone.
+    Panicked,
+    /// A callback asked to stop.
+    Stopped,
+}
+
+impl Error {
+    pub(crate) fn io(op: &'static str) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { op, path: None, source }
+    }
+
+    pub(crate) fn io_at(op: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
+        let path = Some(Box::new(path.to_path_buf()));
+        move |source| Error::Io { op, path, source }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { op, path: Some(path), source } => {
+                write!(f, "cannot {op} ({}): {source}", path.display())
+            }
+            Error::Io { op, path: None, source } => write!(f, "cannot {op}: {source}"),
+            Error::Corrupted { page, reason } => {
+                write!(f, "page {page} is damaged: {reason}; run `zubilo chk` for the extent")
+            }
+            Error::NotAStore { path, found } => {
+                write!(f, "{} is not a Zubilo store ({found}); it was left as it is", path.display())
+            }
+            Error::Version { found } => {
+                write!(f, "format version {found} is newer than this library; upgrade it")
+            }
+            Error::Invalid(what) => f.write_str(what),
+            Error::KeyTooLong { len, max } => {
+                write!(f, "a key of {len} bytes is too long, this page size allows {max}")
+            }
+            Error::MapFull { limit } => write!(
+                f,
+                "the store has reached its upper bound of {limit} bytes; raise it or free space"
+            ),
+            Error::ReadersFull { slots } => write!(
+                f,
+                "all {slots} reader slots are taken; end readers or open with more slots"
+            ),
+            Error::Busy(what) => f.write_str(what),
+            Error::Forked => f.write_str("the store was opened before a fork; open it again"),
+            Error::Poisoned => {
+                f.write_str("a flush failed earlier, nothing more is acknowledged; reopen the store")
+            }
+            Error::ReadOnly => f.write_str("opened for reading only"),
+            Error::NoSuchTable => f.write_str("no such table"),
+            Error::TableExists => f.write_str("the table exists"),
+            Error::Incompatible(what) => f.write_str(what),
+            Error::TxnBroken => f.write_str("an earlier error ended the transaction; abort it"),
+            Error::Panicked => f.write_str("the closure panicked; its changes were undone"),
+            Error::Stopped => f.write_str("stopped by the callback"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
