@@ -293,9 +293,14 @@ impl Space {
         end
     }
 
-    /// Marks an extent used; false if some page of it was not free.
+    /// Marks an extent used, wherever it was; false if some page of it was not free.
     pub fn take(&mut self, e: Extent) -> bool {
-        e.end() <= self.end && self.free.remove(e.first, e.count) == e.count
+        let count = e.end().min(self.end).saturating_sub(e.first);
+        let freed = self.free.remove(e.first, count);
+        if freed < count && self.retired.remove(e.first, count) > 0 {
+            self.purge();
+        }
+        freed == e.count
     }
 }
 

@@ -116,7 +116,7 @@ impl Space {
     }
 
     /// Drops what is outdated from the buckets.
-    fn purge(&mut self) {
+    pub(super) fn purge(&mut self) {
         let mut entries: Vec<(u64, Retired)> = Vec::new();
         for bucket in self.buckets.drain(..) {
             entries.extend(bucket.entries.iter().map(|entry| (bucket.pin, *entry)));
