@@ -3,7 +3,11 @@
 //! Everything here takes pages from `free` or raises `end`, and undoes nothing: whether the request
 //! can be met at all is settled before the first page is taken.
 
-use super::{Extent, Policy, Space};
+use super::free_map::{GROUP, Within};
+use super::{Extent, Policy, Space, Split};
+
+/// At most this share of the file is set aside for pages that are replaced often.
+const HOT_SHARE: u64 = 8;
 
 impl Space {
     /// Takes `pages` pages in few extents, in the order to be filled; `None` (and nothing taken)
@@ -41,7 +45,10 @@ impl Space {
             return Some(Extent { first: self.end, count: 0 });
         }
         if pages <= self.free_pages()
-            && let Some(first) = self.free.best_fit(pages)
+            && let Some(first) = self
+                .free
+                .best_fit(pages, Within::Cold)
+                .or_else(|| self.free.best_fit(pages, Within::Hot))
         {
             self.free.remove(first, pages);
             return Some(Extent { first, count: pages });
@@ -50,8 +57,11 @@ impl Space {
         (pages - tail <= limit.saturating_sub(self.end)).then(|| self.take_tail(pages, tail))
     }
 
-    /// How many free pages end at `end`, counted up to `cap`.
+    /// How many free pages end at `end`, counted up to `cap`; none if they were set aside.
     fn free_tail(&self, cap: u64) -> u64 {
+        if self.end > 0 && self.free.is_hot(self.end - 1) {
+            return 0;
+        }
         self.free.bits().run_before(self.end, cap)
     }
 
@@ -71,9 +81,7 @@ impl Space {
     fn take_contiguous(&mut self, pages: u64, grow_to: u64, taken: &mut Vec<Extent>) {
         let mut left = pages;
         while left > 0 {
-            if left <= self.free_pages()
-                && let Some(first) = self.free.find_run(left, self.cursor)
-            {
+            if let Some(first) = self.free.find_run(left, self.cursor, Within::Cold) {
                 self.take_at(first, left, taken);
                 self.cursor = first + left;
                 return;
@@ -84,7 +92,7 @@ impl Space {
                 taken.push(self.take_tail(left, tail));
                 return;
             }
-            match self.free.largest() {
+            match self.free.largest(Within::Cold) {
                 Some(run) if run.count >= tail + grow => {
                     let count = run.count.min(left);
                     self.take_at(run.first, count, taken);
@@ -95,13 +103,88 @@ impl Space {
                     taken.push(self.take_tail(tail + grow, tail));
                     left -= tail + grow;
                 }
-                // Nothing is free: beyond `grow_to`, which `allocate` found to be within the limit.
-                _ => {
-                    taken.push(self.take_tail(left, 0));
-                    return;
-                }
+                _ => left -= self.take_last_resort(left, taken),
             }
         }
+    }
+
+    /// What is set aside, before the file grows beyond its allowance; then that, which `allocate`
+    /// found to be within the limit.
+    fn take_last_resort(&mut self, left: u64, taken: &mut Vec<Extent>) -> u64 {
+        let Some(run) = self.free.largest(Within::Hot) else {
+            taken.push(self.take_tail(left, 0));
+            return left;
+        };
+        let count = run.count.min(left);
+        self.take_at(run.first, count, taken);
+        count
+    }
+
+    /// Takes pages in two groups: `cold` ones, which will stay for long, and `hot` ones, which will
+    /// be replaced soon (branches, roots, leaves whose last version was young). Each group is as few
+    /// extents as possible. `grow_to` and `limit` are as in `allocate` under `Contiguous`.
+    ///
+    /// Hot pages cycle through a small part of the file of their own. There whole runs fall free
+    /// together, while among cold pages each would leave a hole of one page that lasts.
+    pub fn allocate_split(
+        &mut self,
+        cold: u64,
+        hot: u64,
+        grow_to: u64,
+        limit: u64,
+    ) -> Option<Split> {
+        let room = limit.saturating_sub(self.end).saturating_add(self.free_pages());
+        if cold.checked_add(hot).is_none_or(|pages| pages > room) {
+            return None;
+        }
+        let grow_to = grow_to.min(limit);
+        let mut split = Split::default();
+        self.take_hot(hot, grow_to, &mut split.hot);
+        self.take_contiguous(cold, grow_to, &mut split.cold);
+        merge(&mut split.hot);
+        merge(&mut split.cold);
+        Some(split)
+    }
+
+    fn take_hot(&mut self, hot: u64, grow_to: u64, taken: &mut Vec<Extent>) {
+        // Bulk commits make runs of their own; they would only flood the place.
+        if hot == 0 || hot > GROUP / 4 {
+            return self.take_contiguous(hot, grow_to, taken);
+        }
+        let mut found = self.free.find_run(hot, self.hot_cursor, Within::Hot);
+        if found.is_none() && self.set_aside(hot, grow_to) {
+            found = self.free.find_run(hot, self.hot_cursor, Within::Hot);
+        }
+        if let Some(first) = found {
+            self.take_at(first, hot, taken);
+            self.hot_cursor = first + hot;
+            return;
+        }
+        let mut left = hot;
+        while left > 0
+            && let Some(run) = self.free.largest(Within::Hot)
+        {
+            let count = run.count.min(left);
+            self.take_at(run.first, count, taken);
+            left -= count;
+        }
+        self.take_contiguous(left, grow_to, taken);
+    }
+
+    /// Sets one more group aside for hot pages: one that is nearly empty, else a new one at the
+    /// tail, else the emptiest there is, whose pages die out with time.
+    fn set_aside(&mut self, hot: u64, grow_to: u64) -> bool {
+        if self.free.hot_pages() + GROUP > self.end / HOT_SHARE {
+            return false;
+        }
+        if self.free.set_emptiest_aside(self.end, GROUP * 3 / 4) {
+            return true;
+        }
+        let fresh = self.end.next_multiple_of(GROUP) + GROUP;
+        if fresh <= grow_to {
+            self.raise_end(fresh);
+        }
+        self.free.set_emptiest_aside(self.end, hot)
     }
 
     fn take_recent(&mut self, pages: u64, taken: &mut Vec<Extent>) {

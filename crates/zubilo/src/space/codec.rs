@@ -280,6 +280,6 @@ fn gap_and_count(
 /// An upper bound of the bytes that `count` varints take whose sum is at most `sum`: no more than
 /// `sum / 2^7k` of them can need a byte beyond the k-th.
 fn numbers_bound(count: u64, sum: u64) -> usize {
-    (0..10).map(|byte| count.min(sum.checked_shr(7 * byte).unwrap_or(0))).sum::<u64>() as usize
+    (1..10).map(|byte| count.min(sum.checked_shr(7 * byte).unwrap_or(0))).sum::<u64>() as usize
         + count as usize
 }

@@ -13,9 +13,9 @@ use super::Extent;
 use super::bits::{BitSet, WORD};
 
 /// Pages in a group.
-const GROUP: u64 = 4096;
+pub(super) const GROUP: u64 = 512;
 /// Groups in a block.
-const GROUPS_PER_BLOCK: usize = 64;
+const GROUPS_PER_BLOCK: usize = 128;
 /// Runs are told apart by length up to here; longer ones are measured when one is asked for.
 pub(super) const RUN_CAP: u64 = GROUP;
 
@@ -23,6 +23,26 @@ pub(super) const RUN_CAP: u64 = GROUP;
 struct Group {
     free: u16,
     longest: u16,
+    /// Set aside for pages that are replaced often.
+    hot: bool,
+}
+
+/// Where a search may begin a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Within {
+    Cold,
+    Hot,
+    All,
+}
+
+impl Within {
+    fn admits(self, group: &Group) -> bool {
+        match self {
+            Within::Cold => !group.hot,
+            Within::Hot => group.hot,
+            Within::All => true,
+        }
+    }
 }
 
 #[derive(Clone, Default)]
@@ -32,6 +52,8 @@ pub(super) struct FreeMap {
     blocks: Vec<u16>,
     /// No page below this one is free.
     low: u64,
+    /// How many groups are set aside for pages that are replaced often.
+    hot_groups: u64,
 }
 
 /// Positions in the low half of `pair` from which `count` bits are set (`1 <= count <= 64`).
@@ -191,23 +213,30 @@ impl FreeMap {
     }
 
     /// The first run of at least `pages` pages at or after `from`, else before it.
-    pub(super) fn find_run(&mut self, pages: u64, from: u64) -> Option<u64> {
+    pub(super) fn find_run(&mut self, pages: u64, from: u64, within: Within) -> Option<u64> {
         let from = if from < self.bits.span() { from } else { 0 };
         let home = (from / GROUP) as usize;
         let groups = self.groups.len();
-        self.find_in(home, groups, pages, from)
-            .or_else(|| self.find_in(0, (home + 1).min(groups), pages, 0))
+        self.find_in(home..groups, pages, from, within)
+            .or_else(|| self.find_in(0..(home + 1).min(groups), pages, 0, within))
     }
 
-    fn find_in(&mut self, first: usize, end: usize, pages: u64, from: u64) -> Option<u64> {
+    fn find_in(
+        &mut self,
+        groups: std::ops::Range<usize>,
+        pages: u64,
+        from: u64,
+        within: Within,
+    ) -> Option<u64> {
         let need = pages.min(RUN_CAP) as u16;
-        let mut group = first;
-        while group < end {
+        let mut group = groups.start;
+        while group < groups.end {
             if self.blocks[group / GROUPS_PER_BLOCK] < need {
                 group = (group / GROUPS_PER_BLOCK + 1) * GROUPS_PER_BLOCK;
                 continue;
             }
-            if self.groups[group].longest >= need {
+            let entry = &self.groups[group];
+            if entry.longest >= need && within.admits(entry) {
                 if let Some(page) = self.first_fit(group, pages, from) {
                     return Some(page);
                 }
@@ -220,37 +249,41 @@ impl FreeMap {
     }
 
     /// The longest run there is, counted up to `RUN_CAP`.
-    pub(super) fn largest(&mut self) -> Option<Extent> {
-        loop {
-            let (block, &most) = self.blocks.iter().enumerate().max_by_key(|&(_, most)| most)?;
-            if most == 0 {
-                return None;
-            }
+    pub(super) fn largest(&mut self, within: Within) -> Option<Extent> {
+        let mut best: Option<Extent> = None;
+        // The length to beat only rises, so each group is made exact at most once.
+        for block in 0..self.blocks.len() {
             let first = block * GROUPS_PER_BLOCK;
             let last = (first + GROUPS_PER_BLOCK).min(self.groups.len());
-            let group = (first..last).find(|&group| self.groups[group].longest == most);
-            let Some(group) = group else {
-                // The bound of the block had been left behind by an exact group.
-                self.lower(first, u64::from(self.groups[first].longest));
-                continue;
-            };
-            let found = self.longest(group);
-            let count = found.map_or(0, |run| run.count);
-            self.lower(group, count);
-            if count >= u64::from(most) {
-                return found;
+            for group in first..last {
+                let have = best.map_or(0, |run| run.count);
+                if u64::from(self.blocks[block]) <= have {
+                    break;
+                }
+                let entry = &self.groups[group];
+                if u64::from(entry.longest) <= have || !within.admits(entry) {
+                    continue;
+                }
+                let found = self.longest(group);
+                let count = found.map_or(0, |run| run.count);
+                self.lower(group, count);
+                if count > have {
+                    best = found;
+                }
             }
         }
+        best
     }
 
     /// A short run of at least `pages` pages: the best fit among a bounded number of groups.
-    pub(super) fn best_fit(&mut self, pages: u64) -> Option<u64> {
+    pub(super) fn best_fit(&mut self, pages: u64, within: Within) -> Option<u64> {
         const CANDIDATES: usize = 64;
         let mut best: Option<Extent> = None;
         let mut from = 0;
         for _ in 0..CANDIDATES {
             let groups = self.groups.len();
-            let Some(first) = self.find_in((from / GROUP) as usize, groups, pages, from) else {
+            let Some(first) = self.find_in((from / GROUP) as usize..groups, pages, from, within)
+            else {
                 break;
             };
             // A run much longer than that is as good as any other such run.
@@ -287,5 +320,29 @@ impl FreeMap {
         let page = self.next_free(self.low);
         self.low = page.unwrap_or(self.bits.span());
         page
+    }
+
+    pub(super) fn is_hot(&self, page: u64) -> bool {
+        self.groups.get((page / GROUP) as usize).is_some_and(|group| group.hot)
+    }
+
+    /// Pages in the groups that are set aside for pages replaced often.
+    pub(super) fn hot_pages(&self) -> u64 {
+        self.hot_groups * GROUP
+    }
+
+    /// Sets the emptiest of the groups that lie wholly below `end` aside for pages replaced often;
+    /// false if none is at least `least` pages free.
+    pub(super) fn set_emptiest_aside(&mut self, end: u64, least: u64) -> bool {
+        let groups = (end / GROUP).min(self.groups.len() as u64) as usize;
+        let cold = self.groups[..groups].iter_mut().filter(|group| !group.hot);
+        match cold.max_by_key(|group| group.free) {
+            Some(group) if u64::from(group.free) >= least => {
+                group.hot = true;
+                self.hot_groups += 1;
+                true
+            }
+            _ => false,
+        }
     }
 }

@@ -97,6 +97,15 @@ pub enum Policy {
     Recent,
 }
 
+/// What `Space::allocate_split` took, each list in the order to be filled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Split {
+    /// For pages that will stay for long.
+    pub cold: Vec<Extent>,
+    /// For pages that will be replaced soon.
+    pub hot: Vec<Extent>,
+}
+
 /// Persisted bytes that no commit can have written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
@@ -130,6 +139,8 @@ pub struct Space {
     recent: Vec<Extent>,
     /// Where the sweep of `Policy::Contiguous` goes on.
     cursor: u64,
+    /// The same among the pages set aside for what is replaced often.
+    hot_cursor: u64,
     /// A vector to reuse: commits make and drop a bucket each.
     spare: Vec<Retired>,
 }

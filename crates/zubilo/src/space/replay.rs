@@ -102,7 +102,7 @@ impl Space {
         Ok(stale)
     }
 
-    fn raise_end(&mut self, end: u64) {
+    pub(super) fn raise_end(&mut self, end: u64) {
         if end > self.end {
             self.free.insert(self.end, end - self.end);
             self.end = end;

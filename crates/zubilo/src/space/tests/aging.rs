@@ -1,53 +1,163 @@
-//! placeholder
-use super::super::{Extent, Policy, Space};
+//! Aged stores: how many pieces a commit has once the file is full of holes. Prints the table in
+//! `docs/free-space.md`: `cargo test --release -p zubilo space::tests::aging -- --ignored --nocapture`.
+
+use super::super::{Extent, Policy, Retired, Space};
 use super::Random;
 
-struct Store { space: Space, leaves: Vec<u64>, hot: Vec<u64>, random: Random, live: u64 }
+/// Branch pages that random commits touch, and the two pages that each of them replaces.
+const BRANCHES: usize = 220;
+const ROOTS: usize = 2;
 
-fn free(space: &mut Space, page: u64) { space.give_back(Extent{first: page, count: 1}); }
-
-fn run(live: u64, lifetimes: u64, mode: u32) -> (f64, Vec<usize>) {
-    let mut s = Store{ space: Space::new(live), leaves: (3..live-222).collect(), hot: (live-222..live).collect(), random: Random(5), live };
-    let mut hotspace = Space::new(0);
-    let commits = lifetimes * live / 4;
-    let slack = live*6/10;
-    let ring = 2048u64.min(slack/4);
-    if mode>0 { for i in 0..ring { hotspace.retire(&[super::super::Retired{first:0,count:0,birth:0,death:0}]); let _=i; } hotspace = Space::new(ring); for h in 222..ring { hotspace.give_back(Extent{first:h,count:1}); } s.hot=(0..222).collect(); s.leaves=(3..live-222).collect(); }
-    let cap = if mode>0 { live-222 + slack - (ring-222)} else { live+slack };
-    let mut hist = vec![0usize; 40];
-    let mut total=0usize;
-    for c in 0..commits {
-        let pieces;
-        let mut freed = vec![]; let mut hfreed=vec![];
-        let mut li=vec![]; while li.len()<4 { let i=s.random.below(s.leaves.len() as u64) as usize; if !li.contains(&i){li.push(i);} }
-        let mut hi=vec![]; while hi.len()<6 { let i=if hi.len()<2 {220+hi.len()} else {s.random.below(220) as usize}; if !hi.contains(&i){hi.push(i);} }
-        if mode==0 {
-            let t = s.space.allocate(10, Policy::Contiguous, cap, u64::MAX>>20).unwrap();
-            pieces=t.len();
-            let mut it=t.iter().flat_map(|e|e.first..e.end());
-            for &i in &li { freed.push(std::mem::replace(&mut s.leaves[i], it.next().unwrap())); }
-            for &i in &hi { freed.push(std::mem::replace(&mut s.hot[i], it.next().unwrap())); }
-        } else {
-            let t = s.space.allocate(4, Policy::Contiguous, cap, u64::MAX>>20).unwrap();
-            let h = hotspace.allocate(6, Policy::Contiguous, ring, u64::MAX>>20).unwrap();
-            pieces=t.len()+h.len();
-            let mut it=t.iter().flat_map(|e|e.first..e.end());
-            for &i in &li { freed.push(std::mem::replace(&mut s.leaves[i], it.next().unwrap())); }
-            let mut it=h.iter().flat_map(|e|e.first..e.end());
-            for &i in &hi { hfreed.push(std::mem::replace(&mut s.hot[i], it.next().unwrap())); }
-        }
-        for p in freed { free(&mut s.space,p); }
-        for p in hfreed { free(&mut hotspace,p); }
-        if c >= commits/2 { hist[pieces.min(39)]+=1; total+=1; }
-    }
-    let mean = hist.iter().enumerate().map(|(i,n)|i*n).sum::<usize>() as f64/total as f64;
-    assert!(s.live>0);
-    (mean, hist)
+#[derive(Clone, Copy, PartialEq)]
+enum Strategy {
+    Contiguous,
+    Split,
+    /// As `Split`, and cleaning: once per so many commits, the live leaves of a window move too.
+    SplitAndClean {
+        every: u64,
+        window: u64,
+    },
+    Recent,
 }
-#[test] #[ignore]
-fn aged() {
-    for mode in [0,1] { for live in [5_000u64, 50_000] {
-        let (m,h)=run(live, 10, mode);
-        println!("mode {mode} live {live} mean {m:.2} hist {:?}", &h[..14]);
-    }}
+
+struct Store {
+    space: Space,
+    random: Random,
+    leaves: Vec<u64>,
+    hot: Vec<u64>,
+    /// Which leaf lives on a page, for cleaning.
+    owner: std::collections::HashMap<u64, usize>,
+    grow_to: u64,
+    txn: u64,
+    retired: Vec<Retired>,
+    written: u64,
+}
+
+impl Store {
+    fn new(live: u64, percent: u64) -> Store {
+        let hot = (BRANCHES + ROOTS) as u64;
+        let leaves: Vec<u64> = (3..live - hot).collect();
+        Store {
+            space: Space::new(live),
+            random: Random(5),
+            owner: leaves.iter().enumerate().map(|(leaf, &page)| (page, leaf)).collect(),
+            leaves,
+            hot: (live - hot..live).collect(),
+            grow_to: live * percent / 100,
+            txn: 10,
+            retired: Vec::new(),
+            written: 0,
+        }
+    }
+
+    fn distinct(&mut self, count: usize, limit: usize) -> Vec<usize> {
+        let mut chosen = Vec::new();
+        while chosen.len() < count {
+            let at = self.random.below(limit as u64) as usize;
+            if !chosen.contains(&at) {
+                chosen.push(at);
+            }
+        }
+        chosen
+    }
+
+    /// The number of extents that the commit wrote.
+    fn commit(&mut self, strategy: Strategy, leaves: usize, hot: usize) -> usize {
+        self.txn += 1;
+        self.space.set_pins(&[self.txn - 1]);
+        let mut moved = self.distinct(leaves, self.leaves.len());
+        let mut branches = self.distinct(hot - ROOTS, BRANCHES);
+        branches.extend(BRANCHES..BRANCHES + ROOTS);
+        if let Strategy::SplitAndClean { every, window } = strategy
+            && self.txn.is_multiple_of(every)
+            && let Some((window, _)) = self.space.window(window)
+        {
+            let inside = (window.first..window.end()).filter_map(|page| self.owner.get(&page));
+            moved.extend(inside);
+            moved.sort_unstable();
+            moved.dedup();
+        }
+        let (cold, hot) = (moved.len() as u64, branches.len() as u64);
+        self.written += cold + hot;
+        let taken = match strategy {
+            Strategy::Contiguous => {
+                self.space.allocate(cold + hot, Policy::Contiguous, self.grow_to, u64::MAX >> 20)
+            }
+            Strategy::Recent => {
+                self.space.allocate(cold + hot, Policy::Recent, self.grow_to, u64::MAX >> 20)
+            }
+            _ => self
+                .space
+                .allocate_split(cold, hot, self.grow_to, u64::MAX >> 20)
+                .map(|split| [split.cold, split.hot].concat()),
+        };
+        let taken = taken.unwrap();
+        let mut pages = taken.iter().flat_map(|extent: &Extent| extent.first..extent.end());
+        for leaf in moved {
+            let page = pages.next().unwrap();
+            let old = std::mem::replace(&mut self.leaves[leaf], page);
+            self.owner.remove(&old);
+            self.owner.insert(page, leaf);
+            self.retired.push(Retired { first: old, count: 1, birth: 1, death: self.txn });
+        }
+        for branch in branches {
+            let old = std::mem::replace(&mut self.hot[branch], pages.next().unwrap());
+            self.retired.push(Retired { first: old, count: 1, birth: 1, death: self.txn });
+        }
+        self.space.retire(&self.retired);
+        self.retired.clear();
+        taken.len()
+    }
+}
+
+/// The pieces of each commit, sorted, and the pages written per commit, after `lifetimes`.
+fn age(
+    strategy: Strategy,
+    live: u64,
+    percent: u64,
+    leaves: usize,
+    hot: usize,
+) -> (Vec<usize>, f64) {
+    let mut store = Store::new(live, percent);
+    let lifetime = live / leaves as u64;
+    for _ in 0..8 * lifetime {
+        store.commit(strategy, leaves, hot);
+    }
+    store.written = 0;
+    let commits = 4 * lifetime;
+    let mut pieces: Vec<usize> =
+        (0..commits).map(|_| store.commit(strategy, leaves, hot)).collect();
+    pieces.sort_unstable();
+    assert!(store.space.end() <= store.grow_to.max(live));
+    (pieces, store.written as f64 / commits as f64)
+}
+
+fn row(name: &str, strategy: Strategy, live: u64, percent: u64, leaves: usize, hot: usize) {
+    let (pieces, written) = age(strategy, live, percent, leaves, hot);
+    let at = |percent: usize| pieces[pieces.len() * percent / 100];
+    let mean = pieces.iter().sum::<usize>() as f64 / pieces.len() as f64;
+    let (median, p90, p99) = (at(50), at(90), at(99));
+    println!(
+        "{name:<22}{live:>8}{percent:>6} %{leaves:>4} +{hot:>3}{median:>8}{p90:>5}{p99:>5}\
+         {mean:>8.2}{written:>9.1}"
+    );
+}
+
+#[test]
+#[ignore = "prints a table"]
+fn pieces_per_commit() {
+    println!("strategy                  live   file  pages  median  p90  p99    mean  written");
+    for (live, percent) in [(5_000, 160), (50_000, 160), (50_000, 130), (50_000, 200)] {
+        row("recent", Strategy::Recent, live, percent, 4, 6);
+        row("contiguous", Strategy::Contiguous, live, percent, 4, 6);
+        row("split", Strategy::Split, live, percent, 4, 6);
+        for (every, window) in [(8, 16), (4, 16), (16, 64)] {
+            let name = format!("split, {window} every {every}");
+            row(&name, Strategy::SplitAndClean { every, window }, live, percent, 4, 6);
+        }
+    }
+    row("contiguous", Strategy::Contiguous, 50_000, 160, 40, 30);
+    row("split", Strategy::Split, 50_000, 160, 40, 30);
+    row("contiguous", Strategy::Contiguous, 50_000, 160, 1, 3);
+    row("split", Strategy::Split, 50_000, 160, 1, 3);
 }

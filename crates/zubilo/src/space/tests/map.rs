@@ -1,7 +1,7 @@
 //! The map of free pages against a vector of booleans, over several groups.
 
 use super::super::Extent;
-use super::super::free_map::{FreeMap, RUN_CAP};
+use super::super::free_map::{FreeMap, RUN_CAP, Within};
 use proptest::prelude::*;
 
 const PAGES: u64 = 5 * 4096;
@@ -27,12 +27,12 @@ fn check_searches(map: &mut FreeMap, pages: &[bool], want: u64, from: u64) {
     assert_eq!(seen, runs);
 
     let longest = runs.iter().map(|run| run.count).max().unwrap_or(0);
-    assert_eq!(map.largest().map_or(0, |run| run.count), longest.min(RUN_CAP));
+    assert_eq!(map.largest(Within::All).map_or(0, |run| run.count), longest.min(RUN_CAP));
     for want in [want, longest, longest + 1, 1] {
         if want == 0 {
             continue;
         }
-        for found in [map.find_run(want, from), map.best_fit(want)] {
+        for found in [map.find_run(want, from, Within::All), map.best_fit(want, Within::All)] {
             assert_eq!(found.is_some(), want <= longest, "run of {want} from {from}");
             if let Some(first) = found {
                 assert_eq!(map.bits().count(first, want), want);

@@ -73,6 +73,15 @@ impl World {
         let before = (space.end(), space.free_pages());
         let taken = match self.random.below(4) {
             0 if pages > 0 => space.allocate_run(pages, LIMIT).map(|run| vec![run]),
+            1 => {
+                let hot = self.random.below(14);
+                let split = space.allocate_split(pages, hot, grow_to, LIMIT);
+                split.map(|split| {
+                    assert_eq!(split.cold.iter().map(|e| e.count).sum::<u64>(), pages);
+                    assert_eq!(split.hot.iter().map(|e| e.count).sum::<u64>(), hot);
+                    [split.cold, split.hot].concat()
+                })
+            }
             _ => space.allocate(pages, policy, grow_to, LIMIT).inspect(|taken| {
                 assert_eq!(taken.iter().map(|e| e.count).sum::<u64>(), pages);
             }),
@@ -108,7 +117,8 @@ impl World {
         let want = self.random.below(14);
         let mut page = START + self.random.below(LIMIT);
         for _ in 0..want {
-            page = if self.random.below(3) == 0 { page + 1 } else { START + self.random.below(LIMIT) };
+            page =
+                if self.random.below(3) == 0 { page + 1 } else { START + self.random.below(LIMIT) };
             let Some(&Page::Used { birth }) = self.pages.get(&page) else { continue };
             if birth == txn || self.base.as_ref().is_some_and(|(_, e)| holds(e, page)) {
                 continue;
@@ -138,7 +148,8 @@ impl World {
             return;
         }
         let mut released = self.release(txn);
-        let blob = if self.random.below(8) == 0 { self.fold(who, txn, &mut released) } else { None };
+        let blob =
+            if self.random.below(8) == 0 { self.fold(who, txn, &mut released) } else { None };
         released.sort_unstable();
         let end = self.spaces[who].end();
         let delta = Delta { txn, allocated, released, end };

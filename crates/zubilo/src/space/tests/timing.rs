@@ -60,7 +60,10 @@ fn a_commit_of_twelve_pages() {
     println!("policy      set_pins   retire  allocate  pieces (ns a commit, {PER_COMMIT} pages)");
     for policy in [Policy::Contiguous, Policy::Recent] {
         let [pins, retire, allocate, pieces] = cycle(policy);
-        println!("{:<12}{pins:>8.0} {retire:>8.0} {allocate:>9.0} {pieces:>7.2}", format!("{policy:?}"));
+        println!(
+            "{:<12}{pins:>8.0} {retire:>8.0} {allocate:>9.0} {pieces:>7.2}",
+            format!("{policy:?}")
+        );
     }
 }
 
@@ -87,7 +90,9 @@ fn whole_account() {
     for group in 0..1 << 14 {
         big.give_back(Extent { first: 3 + group * 16_384, count: 11 });
     }
-    time("2^28: 12 pages", &mut || big.allocate(12, Policy::Contiguous, 0, 1 << 28).unwrap().len() as u64);
+    time("2^28: 12 pages", &mut || {
+        big.allocate(12, Policy::Contiguous, 0, 1 << 28).unwrap().len() as u64
+    });
     time("2^28: run of 11", &mut || big.allocate_run(11, 1 << 28).unwrap().first);
     time("2^28: bound", &mut || big.encoded_len_bound() as u64);
 }

@@ -40,7 +40,8 @@ fn retired_reallocated_and_retired_again() {
 
 #[test]
 fn bookkeeping_pages_are_taken_out() {
-    let delta = Delta { txn: 5, allocated: vec![], released: vec![one(7, 3, 5), one(6, 3, 5)], end: 10 };
+    let delta =
+        Delta { txn: 5, allocated: vec![], released: vec![one(7, 3, 5), one(6, 3, 5)], end: 10 };
     let used = [extent(7, 1), extent(12, 2)];
     let space = Space::load(None, 10, &[delta], &used, &[4], 20).unwrap();
     assert!(!space.is_free(7) && !space.is_retired(7) && space.is_retired(6));
@@ -111,9 +112,8 @@ fn trimming_stops_at_what_is_used_or_retired() {
 fn a_small_commit_makes_a_small_delta() {
     let mut random = super::Random(1);
     let txn = 40_000_000;
-    let mut released: Vec<Retired> = (0..12)
-        .map(|_| one(random.below(500_000), txn - random.below(200_000), txn))
-        .collect();
+    let mut released: Vec<Retired> =
+        (0..12).map(|_| one(random.below(500_000), txn - random.below(200_000), txn)).collect();
     released.sort_unstable();
     let delta = Delta { txn, allocated: vec![extent(123_456, 12)], released, end: 500_000 };
     let mut bytes = Vec::new();
