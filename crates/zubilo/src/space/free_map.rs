@@ -107,6 +107,9 @@ impl FreeMap {
         let before = self.bits.run_before(first, RUN_CAP);
         let after = self.bits.run_after(end, RUN_CAP);
         self.raise(first - before, before + count + after);
+        if self.hot_groups > 0 {
+            self.raise_borders(first, end + after);
+        }
         self.low = self.low.min(first);
         fresh
     }
@@ -128,6 +131,24 @@ impl FreeMap {
             self.raise(end, self.bits.run_after(end, RUN_CAP));
         }
         gone
+    }
+
+    /// Where groups that are set aside meet others, a run counts as starting anew.
+    fn is_border(&self, group: usize) -> bool {
+        let hot = |group: usize| self.groups.get(group).is_some_and(|entry| entry.hot);
+        group > 0 && hot(group) != hot(group - 1)
+    }
+
+    /// Raises the bounds at the borders that the free pages `first..end` touch or cross.
+    fn raise_borders(&mut self, first: u64, end: u64) {
+        let border = |map: &FreeMap, group: u64| map.is_border(group as usize);
+        // A run from a border before `first` may have grown at its end.
+        for group in (first / GROUP)..end.div_ceil(GROUP) {
+            if border(self, group) {
+                let start = group * GROUP;
+                self.raise(start, self.bits.run_after(start, RUN_CAP));
+            }
+        }
     }
 
     fn raise(&mut self, start: u64, length: u64) {
@@ -157,7 +178,7 @@ impl FreeMap {
     fn pairs(&self, group: usize, from: u64) -> impl Iterator<Item = (u64, u128)> + '_ {
         let base = group as u64 * GROUP;
         let mut skip = from.max(base);
-        if skip == base && base > 0 && self.bits.get(base - 1) {
+        if skip == base && base > 0 && self.bits.get(base - 1) && !self.is_border(group) {
             skip += self.bits.run_after(base, GROUP);
         }
         (skip / WORD..(base + GROUP) / WORD).map(move |index| {
@@ -335,14 +356,20 @@ impl FreeMap {
     /// false if none is at least `least` pages free.
     pub(super) fn set_emptiest_aside(&mut self, end: u64, least: u64) -> bool {
         let groups = (end / GROUP).min(self.groups.len() as u64) as usize;
-        let cold = self.groups[..groups].iter_mut().filter(|group| !group.hot);
-        match cold.max_by_key(|group| group.free) {
-            Some(group) if u64::from(group.free) >= least => {
-                group.hot = true;
-                self.hot_groups += 1;
-                true
-            }
-            _ => false,
+        let cold = (0..groups).filter(|&group| !self.groups[group].hot);
+        let Some(group) = cold.max_by_key(|&group| self.groups[group].free) else {
+            return false;
+        };
+        if u64::from(self.groups[group].free) < least {
+            return false;
         }
+        self.groups[group].hot = true;
+        self.hot_groups += 1;
+        // Both ends of the group may have become borders, or have ceased to be.
+        for start in [group as u64 * GROUP, (group as u64 + 1) * GROUP] {
+            self.raise(start - self.bits.run_before(start, RUN_CAP), RUN_CAP);
+            self.raise(start, self.bits.run_after(start, RUN_CAP));
+        }
+        true
     }
 }

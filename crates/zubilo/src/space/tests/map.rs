@@ -1,10 +1,10 @@
 //! The map of free pages against a vector of booleans, over several groups.
 
 use super::super::Extent;
-use super::super::free_map::{FreeMap, RUN_CAP, Within};
+use super::super::free_map::{FreeMap, GROUP, RUN_CAP, Within};
 use proptest::prelude::*;
 
-const PAGES: u64 = 5 * 4096;
+const PAGES: u64 = 20 * GROUP;
 
 fn naive_runs(pages: &[bool]) -> Vec<Extent> {
     let mut runs: Vec<Extent> = Vec::new();
@@ -41,6 +41,38 @@ fn check_searches(map: &mut FreeMap, pages: &[bool], want: u64, from: u64) {
     }
 }
 
+/// As `find_run` should see it: runs start anew where groups of the other kind begin.
+fn naive_longest(pages: &[bool], hot: &[bool], want_hot: bool) -> u64 {
+    let mut longest = 0;
+    let mut after = 0;
+    for page in (0..pages.len()).rev() {
+        after = if pages[page] { after + 1 } else { 0 };
+        let kind = |page: usize| hot[page / GROUP as usize];
+        let starts = page == 0 || !pages[page - 1] || kind(page) != kind(page - 1);
+        if starts && kind(page) == want_hot {
+            longest = longest.max(after);
+        }
+    }
+    longest
+}
+
+fn check_kinds(map: &mut FreeMap, pages: &[bool], from: u64) {
+    let hot: Vec<bool> = (0..PAGES / GROUP).map(|group| map.is_hot(group * GROUP)).collect();
+    for (within, want_hot) in [(Within::Hot, true), (Within::Cold, false)] {
+        let longest = naive_longest(pages, &hot, want_hot);
+        assert_eq!(map.largest(within).map_or(0, |run| run.count), longest.min(RUN_CAP));
+        for want in [1, longest, longest + 1] {
+            let want = want.max(1);
+            let found = map.find_run(want, from, within);
+            assert_eq!(found.is_some(), want <= longest);
+            if let Some(first) = found {
+                assert_eq!(map.bits().count(first, want), want);
+                assert_eq!(map.is_hot(first), want_hot);
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
@@ -62,6 +94,10 @@ proptest! {
             prop_assert_eq!(changed, differing);
             if step % 4 == 0 {
                 check_searches(&mut map, &pages, want, (first * 7) % PAGES);
+                check_kinds(&mut map, &pages, (first * 3) % PAGES);
+            }
+            if step % 16 == 9 {
+                map.set_emptiest_aside(PAGES, want % GROUP);
             }
         }
     }
@@ -77,6 +113,8 @@ proptest! {
             if step % 5 != 0 { map.insert(page, 1); } else { map.remove(page, 1); }
             if step % 500 == 0 {
                 check_searches(&mut map, &pages, 1 + random.below(5), random.below(PAGES));
+                check_kinds(&mut map, &pages, random.below(PAGES));
+                map.set_emptiest_aside(PAGES, 0);
             }
         }
     }

@@ -5,9 +5,6 @@ use super::Random;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-const START: u64 = 3;
-const LIMIT: u64 = 400;
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Page {
     Used { birth: u64 },
@@ -17,6 +14,9 @@ enum Page {
 /// The truth, and two accounts that take turns at committing.
 struct World {
     random: Random,
+    /// Pages in use at the beginning, and the bound on the file.
+    start: u64,
+    limit: u64,
     txn: u64,
     pages: BTreeMap<u64, Page>,
     pins: BTreeSet<u64>,
@@ -26,13 +26,15 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64) -> World {
+    fn new(seed: u64, start: u64, limit: u64) -> World {
         World {
             random: Random(seed),
+            start,
+            limit,
             txn: 1,
-            pages: (0..START).map(|page| (page, Page::Used { birth: 0 })).collect(),
+            pages: (0..start).map(|page| (page, Page::Used { birth: 0 })).collect(),
             pins: BTreeSet::from([1]),
-            spaces: [Space::new(START), Space::new(START)],
+            spaces: [Space::new(start), Space::new(start)],
             base: None,
             deltas: Vec::new(),
         }
@@ -68,21 +70,21 @@ impl World {
     fn allocate(&mut self, who: usize, birth: u64) -> Vec<Extent> {
         let pages = self.random.below(14);
         let policy = if self.random.below(2) == 0 { Policy::Contiguous } else { Policy::Recent };
-        let grow_to = self.random.below(LIMIT);
+        let grow_to = self.random.below(self.limit);
         let space = &mut self.spaces[who];
         let before = (space.end(), space.free_pages());
         let taken = match self.random.below(4) {
-            0 if pages > 0 => space.allocate_run(pages, LIMIT).map(|run| vec![run]),
+            0 if pages > 0 => space.allocate_run(pages, self.limit).map(|run| vec![run]),
             1 => {
                 let hot = self.random.below(14);
-                let split = space.allocate_split(pages, hot, grow_to, LIMIT);
+                let split = space.allocate_split(pages, hot, grow_to, self.limit);
                 split.map(|split| {
                     assert_eq!(split.cold.iter().map(|e| e.count).sum::<u64>(), pages);
                     assert_eq!(split.hot.iter().map(|e| e.count).sum::<u64>(), hot);
                     [split.cold, split.hot].concat()
                 })
             }
-            _ => space.allocate(pages, policy, grow_to, LIMIT).inspect(|taken| {
+            _ => space.allocate(pages, policy, grow_to, self.limit).inspect(|taken| {
                 assert_eq!(taken.iter().map(|e| e.count).sum::<u64>(), pages);
             }),
         };
@@ -92,7 +94,7 @@ impl World {
             return Vec::new();
         };
         for page in taken.iter().flat_map(|extent| extent.first..extent.end()) {
-            assert!(page < LIMIT && !self.visible(page), "page {page} is still seen");
+            assert!(page < self.limit && !self.visible(page), "page {page} is still seen");
             self.pages.insert(page, Page::Used { birth });
         }
         taken
@@ -104,7 +106,7 @@ impl World {
         for extent in std::mem::take(taken) {
             if all || self.random.below(8) == 0 {
                 self.spaces[who].give_back(extent);
-                (extent.first..extent.end()).for_each(|page| drop(self.pages.remove(&page)));
+                self.pages.retain(|page, _| !holds(&extent, *page));
             } else {
                 kept.push(extent);
             }
@@ -115,10 +117,13 @@ impl World {
     fn release(&mut self, txn: u64) -> Vec<Retired> {
         let mut released: Vec<Retired> = Vec::new();
         let want = self.random.below(14);
-        let mut page = START + self.random.below(LIMIT);
+        let mut page = 3 + self.random.below(self.limit);
         for _ in 0..want {
-            page =
-                if self.random.below(3) == 0 { page + 1 } else { START + self.random.below(LIMIT) };
+            page = if self.random.below(3) == 0 {
+                page + 1
+            } else {
+                3 + self.random.below(self.limit)
+            };
             let Some(&Page::Used { birth }) = self.pages.get(&page) else { continue };
             if birth == txn || self.base.as_ref().is_some_and(|(_, e)| holds(e, page)) {
                 continue;
@@ -138,7 +143,7 @@ impl World {
         let pins = self.pins();
         self.spaces[who].set_pins(&pins);
         if self.random.below(6) == 0 {
-            let keep = self.random.below(LIMIT);
+            let keep = self.random.below(self.limit);
             self.spaces[who].trim_tail(keep);
         }
         let mut allocated = self.allocate(who, txn);
@@ -177,7 +182,7 @@ impl World {
 
     /// Writes a new base in the course of commit `txn`; its pages appear in no delta.
     fn fold(&mut self, who: usize, txn: u64, released: &mut Vec<Retired>) -> Option<Extent> {
-        let blob = self.spaces[who].allocate_run(2, LIMIT)?;
+        let blob = self.spaces[who].allocate_run(2, self.limit)?;
         for page in blob.first..blob.end() {
             assert!(!self.visible(page));
             self.pages.insert(page, Page::Used { birth: txn });
@@ -185,8 +190,9 @@ impl World {
         if let Some((_, old)) = self.base.take() {
             let Some(&Page::Used { birth }) = self.pages.get(&old.first) else { unreachable!() };
             released.push(Retired { first: old.first, count: old.count, birth, death: txn });
-            (old.first..old.end())
-                .for_each(|page| drop(self.pages.insert(page, Page::Gone { birth, death: txn })));
+            for page in old.first..old.end() {
+                self.pages.insert(page, Page::Gone { birth, death: txn });
+            }
         }
         let mut bytes = Vec::new();
         let bound = self.spaces[who].encoded_len_bound();
@@ -200,7 +206,7 @@ impl World {
     fn reload(&self) -> Space {
         let base = self.base.as_ref().map(|(bytes, _)| bytes.as_slice());
         let used: Vec<Extent> = self.base.iter().map(|(_, extent)| *extent).collect();
-        Space::load(base, START, &self.deltas, &used, &self.pins(), LIMIT).unwrap()
+        Space::load(base, self.start, &self.deltas, &used, &self.pins(), self.limit).unwrap()
     }
 
     fn check(&mut self) {
@@ -213,7 +219,7 @@ impl World {
         self.agrees(&reloaded);
         let mut bytes = Vec::new();
         reloaded.encode(&mut bytes);
-        let decoded = Space::decode(&bytes, &pins, LIMIT).unwrap();
+        let decoded = Space::decode(&bytes, &pins, self.limit).unwrap();
         self.agrees(&decoded);
         let mut again = Vec::new();
         decoded.encode(&mut again);
@@ -223,7 +229,7 @@ impl World {
     /// Ends may differ by free pages: trims and aborts are not told to anyone before a commit.
     fn agrees(&self, space: &Space) {
         let end = space.end();
-        assert!((end..LIMIT).all(|page| !self.visible(page)), "a page beyond the end is seen");
+        assert!((end..self.limit).all(|page| !self.visible(page)), "a page beyond the end is seen");
         let mut used = 0;
         for page in 0..end {
             let gone = matches!(self.pages.get(&page), Some(Page::Gone { .. }));
@@ -258,18 +264,30 @@ fn roundtrip(delta: &Delta) -> Delta {
     decoded
 }
 
+fn history(seed: u64, start: u64, limit: u64, commits: u64, check_every: u64) {
+    let mut world = World::new(seed, start, limit);
+    for _ in 0..commits {
+        world.move_pins();
+        world.commit();
+        if world.random.below(check_every) == 0 {
+            world.check();
+        }
+    }
+    world.check();
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
     fn two_processes_agree_with_the_model(seed in any::<u64>()) {
-        let mut world = World::new(seed);
-        for _ in 0..120 {
-            world.move_pins();
-            world.commit();
-            if world.random.below(3) == 0 {
-                world.check();
-            }
-        }
-        world.check();
+        history(seed, 3, 400, 120, 3);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn and_in_files_large_enough_to_set_pages_aside(seed in any::<u64>()) {
+        history(seed, 5_000, 7_000, 400, 20);
     }
 }

@@ -134,3 +134,23 @@ fn a_window_for_cleaning_is_nearly_free() {
     assert_eq!(space.window(64), Some((extent(640, 64), 31)));
     assert_eq!(space.window(20_000), None);
 }
+
+#[test]
+fn hot_pages_live_apart_and_in_runs() {
+    let mut space = Space::new(10_000);
+    let mut random = super::Random(1);
+    let mut hot: Vec<u64> = Vec::new();
+    for txn in 10..2_000 {
+        let split = space.allocate_split(4, 6, 20_000, 20_000).unwrap();
+        assert_eq!((split.cold.len(), split.hot.len()), (1, 1), "txn {txn}");
+        hot.extend(split.hot[0].first..split.hot[0].end());
+        let dead = hot.len().saturating_sub(200);
+        let released: Vec<Retired> = (0..dead)
+            .map(|_| one(hot.swap_remove(random.below(hot.len() as u64) as usize), 1, txn))
+            .collect();
+        space.retire(&released);
+    }
+    let low = hot.iter().min().unwrap();
+    let high = hot.iter().max().unwrap();
+    assert!(high - low < 2_048, "hot pages from {low} to {high}");
+}
