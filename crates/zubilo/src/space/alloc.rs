@@ -125,7 +125,8 @@ impl Space {
     /// extents as possible. `grow_to` and `limit` are as in `allocate` under `Contiguous`.
     ///
     /// Hot pages cycle through a small part of the file of their own. There whole runs fall free
-    /// together, while among cold pages each would leave a hole of one page that lasts.
+    /// together, while among cold pages each would leave a hole of one page that lasts. Setting a
+    /// group aside at the tail raises `end` by up to two groups, within `grow_to`.
     pub fn allocate_split(
         &mut self,
         cold: u64,
@@ -240,9 +241,12 @@ impl Space {
             if first + pages > self.end {
                 first = 0;
             }
+            let window = Extent { first, count: pages };
             let used = pages - self.free.bits().count(first, pages);
-            if best.is_none_or(|(_, least)| used < least) {
-                best = Some((Extent { first, count: pages }, used));
+            // What was set aside empties by itself.
+            let hot = self.free.is_hot(first) || self.free.is_hot(window.end() - 1);
+            if !hot && best.is_none_or(|(_, least)| used < least) {
+                best = Some((window, used));
             }
             first += pages;
         }

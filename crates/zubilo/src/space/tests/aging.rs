@@ -158,6 +158,10 @@ fn pieces_per_commit() {
     }
     row("contiguous", Strategy::Contiguous, 50_000, 160, 40, 30);
     row("split", Strategy::Split, 50_000, 160, 40, 30);
+    for (every, window) in [(2, 64), (4, 256), (1, 64), (1, 128)] {
+        let name = format!("split, {window} every {every}");
+        row(&name, Strategy::SplitAndClean { every, window }, 50_000, 160, 40, 30);
+    }
     row("contiguous", Strategy::Contiguous, 50_000, 160, 1, 3);
     row("split", Strategy::Split, 50_000, 160, 1, 3);
 }
