@@ -23,6 +23,9 @@ use linux as system;
 #[cfg(not(target_os = "linux"))]
 compile_error!("Zubilo runs on Linux so far: add a folder beside platform/linux");
 
+#[cfg(test)]
+pub(crate) mod testing;
+
 pub(crate) use system::{LockFile, Locked, Process, RobustMutex, SharedMap};
 
 /// Which file this is, whatever path led to it.

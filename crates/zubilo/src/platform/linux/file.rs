@@ -43,16 +43,9 @@ impl File {
         let found = metadata(&fd).map_err(Error::io_at("examine the file", path))?;
         let wanted = round_up(how.reserve.max(found.len()).max(1));
         let floor = round_up((2 * found.len()).max(SMALLEST_RESERVE)).min(wanted);
-        let read = Map::reserve(&fd, wanted, floor, libc::PROT_READ)
-            .map_err(Error::io_at("map the file", path))?;
-        let write = if how.writable_map && !how.read_only {
-            let size = read.len as u64;
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
-            let map = Map::reserve(&fd, size, size, protection);
-            Some(map.map_err(Error::io_at("map the file for writing", path))?)
-        } else {
-            None
-        };
+        let writable = how.writable_map && !how.read_only;
+        let (read, write) =
+            reserve(&fd, wanted, floor, writable).map_err(Error::io_at("map the file", path))?;
         let path = fs::canonicalize(path).map_err(Error::io_at("resolve the path", path))?;
         let id = FileId { device: found.dev(), inode: found.ino() };
         Ok(File { fd, read, write, path, id, permitted: AtomicU64::new(0) })
@@ -187,19 +180,6 @@ unsafe impl Send for Map {}
 unsafe impl Sync for Map {}
 
 impl Map {
-    /// Maps `wanted` bytes, or as many as the system grants by halving, at least `floor`.
-    fn reserve(fd: &OwnedFd, wanted: u64, floor: u64, protection: i32) -> io::Result<Map> {
-        let mut size = wanted;
-        loop {
-            match Map::new(fd, size, protection) {
-                Err(error) if size > floor && is_size_refused(&error) => {
-                    size = round_up((size / 2).max(floor));
-                }
-                done => return done,
-            }
-        }
-    }
-
     fn new(fd: &OwnedFd, size: u64, protection: i32) -> io::Result<Map> {
         let len = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
@@ -223,6 +203,25 @@ impl Drop for Map {
         // SAFETY: the range is exactly the one mapped in `new`; addresses inside it were only
         // promised for the life of this value.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Maps `wanted` bytes once or twice, or as many as the system grants by halving, at least
+/// `floor`.
+fn reserve(fd: &OwnedFd, wanted: u64, floor: u64, twice: bool) -> io::Result<(Map, Option<Map>)> {
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    let mut size = wanted;
+    loop {
+        let maps = Map::new(fd, size, libc::PROT_READ).and_then(|read| {
+            let write = if twice { Some(Map::new(fd, size, both)?) } else { None };
+            Ok((read, write))
+        });
+        match maps {
+            Err(error) if size > floor && is_size_refused(&error) => {
+                size = round_up((size / 2).max(floor));
+            }
+            done => return done,
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 mod file;
 mod lock;
 mod process;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 
