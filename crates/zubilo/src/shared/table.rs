@@ -10,7 +10,7 @@
 //! # Pins
 //! A reader writes n into its slot, *then* looks whether `newest` is still n. The writer moves
 //! `newest`, *then* looks at the slots. Of two such pairs at least one sees the other's write, as
-//! both are separated by a full fence: either the writer sees the pin, or the reader sees that n
+//! both are separated by a full fence (the one in `settle`, the one in `pins`): either the writer sees the pin, or the reader sees that n
 //! is no longer newest and tries again with what is. Pages that only snapshot n needs are free
 //! for the writer after it published n + 1 and found no pin on n: no validated reader can be
 //! there, and none can come.
@@ -43,7 +43,7 @@ impl<'a> Publication<'a> {
 
     #[inline]
     pub(super) fn newest(self) -> u64 {
-        self.newest.load(Ordering::SeqCst)
+        self.newest.load(Ordering::Acquire)
     }
 
     #[inline]
@@ -59,7 +59,7 @@ impl<'a> Publication<'a> {
         for (word, &value) in self.entry(root[0]).iter().zip(root) {
             word.store(value, Ordering::Relaxed);
         }
-        self.newest.store(root[0], Ordering::SeqCst);
+        self.newest.store(root[0], Ordering::Release);
     }
 
     /// Copies the entry of `txn`; true if it was the newest from before to after the copy.
@@ -111,7 +111,7 @@ impl<'a> Slots<'a> {
 
     /// Slots that may be in use: all below this.
     pub(super) fn claimed(self) -> u32 {
-        let high_water = self.high_water.load(Ordering::SeqCst);
+        let high_water = self.high_water.load(Ordering::Acquire);
         u32::try_from(high_water).unwrap_or(u32::MAX).min(self.count())
     }
 
@@ -120,7 +120,7 @@ impl<'a> Slots<'a> {
     }
 
     pub(super) fn txn(self, slot: u32) -> u64 {
-        self.word(slot, R_TXN).load(Ordering::SeqCst)
+        self.word(slot, R_TXN).load(Ordering::Acquire)
     }
 
     pub(super) fn thread(self, slot: u32) -> u64 {
