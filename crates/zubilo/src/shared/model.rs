@@ -202,3 +202,21 @@ fn loom_cleaners_never_free_the_slot_of_the_next_owner() {
         }
     });
 }
+
+#[test]
+fn loom_a_copied_root_is_whole() {
+    explore(|| {
+        let model = Model::new(1);
+        let reader = {
+            let model = model.clone();
+            thread::spawn(move || {
+                let seen = model.roots().newest_root();
+                assert_eq!(seen, root(seen[0]), "a torn root");
+            })
+        };
+        // No fence between these but those of publishing itself.
+        model.roots().publish(&root(2));
+        model.roots().publish(&root(3));
+        reader.join().expect("reader");
+    });
+}
