@@ -71,7 +71,7 @@ pub(super) const R_THREAD: usize = 2;
 pub(super) const MAX_READERS: u32 = 1 << 16;
 pub(super) const MIN_PROCESSES: u32 = 64;
 
-const _: () = assert!(super::ROOT_WORDS % LINE == 0);
+const _: () = assert!(super::ROOT_WORDS.is_multiple_of(LINE));
 const _: () = assert!(W_BOOT + 2 <= W_INHERITED && HEADER_WORDS <= W_WORDS);
 const _: () = assert!(W_WORDS + 16 <= W_NEWEST);
 const _: () = assert!(W_ENTRY_1 + super::ROOT_WORDS <= W_WRITER);

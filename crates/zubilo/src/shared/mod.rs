@@ -252,16 +252,24 @@ impl Shared {
     /// Pins the newest snapshot and returns its root.
     #[inline]
     pub(crate) fn begin_read(&self) -> Result<(ReaderId, RootWords)> {
+        let mut root = [0; ROOT_WORDS];
+        let id = self.begin_read_into(&mut root)?;
+        Ok((id, root))
+    }
+
+    /// As [`begin_read`](Self::begin_read), with the root in place of what `root` held. Faster
+    /// where the result would be moved: a move right after the words were stored one by one waits
+    /// for each of them.
+    #[inline]
+    pub(crate) fn begin_read_into(&self, root: &mut RootWords) -> Result<ReaderId> {
         // Before the hint: in a child it names a slot that belongs to the parent.
         self.refuse_child()?;
-        let mut root = [0; ROOT_WORDS];
         if let Some((slot, thread)) = slots::hint(self.id)
-            && self.slots().begin(slot, thread, self.publication(), &mut root)
+            && self.slots().begin(slot, thread, self.publication(), root)
         {
-            return Ok((ReaderId(slot), root));
+            return Ok(ReaderId(slot));
         }
-        let slot = self.begin_read_without_hint(&mut root)?;
-        Ok((ReaderId(slot), root))
+        self.begin_read_without_hint(root).map(ReaderId)
     }
 
     #[cold]

@@ -92,6 +92,13 @@ fn program() {
             say("open");
             wait();
         }
+        other => program_for_a_kill(other, path),
+    }
+}
+
+/// Those that are killed in the middle of something.
+fn program_for_a_kill(what: &str, path: &Path) {
+    match what {
         "poison" => {
             let shared = first(path);
             shared.word(Word::Steady).store(7, Ordering::SeqCst);
@@ -559,6 +566,12 @@ fn figures() {
     };
     time("begin_read + end_read", &mut || {
         let (id, seen) = shared.begin_read().expect("a slot");
+        std::hint::black_box(&seen);
+        shared.end_read(id);
+    });
+    let mut seen = [0; ROOT_WORDS];
+    time("begin_read_into + end_read", &mut || {
+        let id = shared.begin_read_into(&mut seen).expect("a slot");
         std::hint::black_box(&seen);
         shared.end_read(id);
     });
