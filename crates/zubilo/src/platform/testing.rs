@@ -1,23 +1,17 @@
 //! Helpers of the tests that need other processes. A child is either the test binary run again
 //! with one ignored test as its program, or a real fork.
 //!
-//! A fork copies every descriptor, so that a lock file which another test has open would seem in
-//! use for as long as the child lives: such tests are kept apart from all others by [`APART`].
+//! A fork, and for a moment the start of a program, copies every descriptor, so that a lock file
+//! which another test has just closed seems in use: tests that look at such locks run [`apart`].
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-static APART: RwLock<()> = RwLock::new(());
-
-/// Held by a test that looks at locks of other processes.
-pub(crate) fn no_forks() -> RwLockReadGuard<'static, ()> {
-    APART.read().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Held by a test that forks.
-pub(crate) fn forks() -> RwLockWriteGuard<'static, ()> {
-    APART.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+/// Held by a test that starts or forks processes, or looks at locks of other processes.
+pub(crate) fn apart() -> MutexGuard<'static, ()> {
+    static APART: Mutex<()> = Mutex::new(());
+    APART.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Another run of the test binary.

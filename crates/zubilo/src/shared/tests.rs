@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::platform::testing::{Program, ended_well, fork, forks, no_forks, say, task, wait};
+use crate::platform::testing::{Program, apart, ended_well, fork, say, task, wait};
 
 const PROGRAM: &str = "shared::tests::program";
 
@@ -216,7 +216,7 @@ fn readers_see_whole_roots_whatever_the_writer_does() {
 
 #[test]
 fn two_handles_of_one_process_share_the_region() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let one = first(&path);
     one.word(Word::Spare7).store(5, Ordering::SeqCst);
@@ -246,7 +246,7 @@ fn two_handles_of_one_process_share_the_region() {
 
 #[test]
 fn the_slot_of_a_killed_reader_is_freed() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let shared = first(&path);
     let mut child = start("read", &path);
@@ -269,7 +269,7 @@ fn the_slot_of_a_killed_reader_is_freed() {
 
 #[test]
 fn a_full_table_is_cleared_of_dead_readers() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let shared = first(&path);
     let mut child = start("fill", &path);
@@ -281,7 +281,7 @@ fn a_full_table_is_cleared_of_dead_readers() {
 
 #[test]
 fn a_killed_writer_gives_its_locks_up() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let shared = first(&path);
     for _ in 0..3 {
@@ -316,7 +316,7 @@ fn a_thread_that_ends_in_the_lock_gives_it_up() {
 
 #[test]
 fn of_eight_that_start_at_once_one_is_first() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     for round in 0..6 {
         let mut children: Vec<Program> = (0..8).map(|_| start("race", &path)).collect();
@@ -334,7 +334,7 @@ fn of_eight_that_start_at_once_one_is_first() {
 
 #[test]
 fn an_opener_killed_before_the_announcement_is_replaced() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let mut half = start("half-open", &path);
     half.hear();
@@ -349,7 +349,7 @@ fn an_opener_killed_before_the_announcement_is_replaced() {
 
 #[test]
 fn exclusive_use_admits_nobody_and_needs_nobody() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let mut child = start("exclusive", &path);
     child.hear();
@@ -369,7 +369,7 @@ fn exclusive_use_admits_nobody_and_needs_nobody() {
 
 #[test]
 fn poison_is_inherited_until_somebody_has_dealt_with_it() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     assert_eq!(open(&path).0.was_poisoned_on_this_boot(), None);
     let mut child = start("poison", &path);
@@ -387,7 +387,7 @@ fn poison_is_inherited_until_somebody_has_dealt_with_it() {
 
 #[test]
 fn poison_of_another_boot_is_forgotten() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let shared = first(&path);
     shared.word(Word::Poisoned).store(1, Ordering::SeqCst);
@@ -398,7 +398,7 @@ fn poison_of_another_boot_is_forgotten() {
 
 #[test]
 fn another_layout_is_refused_in_use_and_replaced_otherwise() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let shared = first(&path);
     shared.region.words()[W_FINGERPRINT].fetch_add(1, Ordering::SeqCst);
@@ -417,7 +417,7 @@ fn another_layout_is_refused_in_use_and_replaced_otherwise() {
 
 #[test]
 fn a_file_of_another_kind_is_left_alone() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (dir, path) = lock_path();
     std::fs::write(&path, "a letter to my aunt").expect("write");
     assert!(matches!(Shared::open(&path, 0o600, 16, false), Err(Error::NotAStore { .. })));
@@ -427,7 +427,7 @@ fn a_file_of_another_kind_is_left_alone() {
 
 #[test]
 fn a_forked_child_is_refused_and_harms_nothing() {
-    let _apart = forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let shared = first(&path);
     let (id, _) = shared.begin_read().expect("a slot");
@@ -468,7 +468,7 @@ fn a_forked_child_is_refused_and_harms_nothing() {
 
 #[test]
 fn a_child_that_outlives_its_parent_keeps_no_slot() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let shared = first(&path);
     let mut child = start("with-child", &path);
@@ -485,7 +485,7 @@ fn a_child_that_outlives_its_parent_keeps_no_slot() {
 
 #[test]
 fn killed_at_random_nothing_is_left() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let shared = first(&path);
     for round in 0..15u64 {
@@ -526,7 +526,7 @@ fn program_in_a_namespace(path: &Path) {
 
 #[test]
 fn another_pid_namespace_is_judged_by_its_lock() {
-    let _apart = no_forks();
+    let _apart = apart();
     let (_dir, path) = lock_path();
     let shared = first(&path);
     let mut one = start("other-namespace", &path);

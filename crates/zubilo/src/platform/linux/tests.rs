@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::error::Error;
-use crate::platform::testing::{Program, say, task};
+use crate::platform::testing::{Program, apart, say, task};
 use crate::platform::{Advice, DataFile, OpenFile, open_data, os_page_size};
 
 const HOW: OpenFile = OpenFile {
@@ -145,6 +145,7 @@ fn one_file_has_one_id_under_all_names() {
 
 #[test]
 fn limits_give_errors_and_no_signals() {
+    let _apart = apart();
     let dir = tempfile::tempdir().expect("directory");
     for program in ["file_size_limit", "full_disk"] {
         let task = dir.path().to_str().expect("text");
