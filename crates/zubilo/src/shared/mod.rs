@@ -59,6 +59,13 @@ pub(crate) enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReaderId(u32);
 
+impl Default for ReaderId {
+    /// Names no slot: what is left behind when an id is taken.
+    fn default() -> ReaderId {
+        ReaderId(u32::MAX)
+    }
+}
+
 /// A live reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReaderInfo {
@@ -85,6 +92,8 @@ pub(crate) enum Word {
     Poisoned,
     /// Who flushes at the moment.
     Flusher,
+    /// Length of the data file, in bytes.
+    FileLen,
     Spare0,
     Spare1,
     Spare2,
@@ -198,6 +207,11 @@ impl Shared {
     /// Whether other processes can see the region.
     pub(crate) fn is_shared(&self) -> bool {
         self.region.is_mapped()
+    }
+
+    /// Slots of the reader table.
+    pub(crate) fn max_readers(&self) -> u32 {
+        self.sizes.readers
     }
 
     #[inline]
