@@ -92,7 +92,10 @@ impl Error {
         move |source| Error::Io { op, path: None, source }
     }
 
-    pub(crate) fn io_at(op: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
+    pub(crate) fn io_at(
+        op: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(io::Error) -> Error {
         let path = Some(Box::new(path.to_path_buf()));
         move |source| Error::Io { op, path, source }
     }
@@ -109,7 +112,11 @@ impl fmt::Display for Error {
                 write!(f, "page {page} is damaged: {reason}; run `zubilo chk` for the extent")
             }
             Error::NotAStore { path, found } => {
-                write!(f, "{} is not a Zubilo store ({found}); it was left as it is", path.display())
+                write!(
+                    f,
+                    "{} is not a Zubilo store ({found}); it was left as it is",
+                    path.display()
+                )
             }
             Error::Version { found } => {
                 write!(f, "format version {found} is newer than this library; upgrade it")
@@ -122,15 +129,14 @@ impl fmt::Display for Error {
                 f,
                 "the store has reached its upper bound of {limit} bytes; raise it or free space"
             ),
-            Error::ReadersFull { slots } => write!(
-                f,
-                "all {slots} reader slots are taken; end readers or open with more slots"
-            ),
+            Error::ReadersFull { slots } => {
+                write!(f, "all {slots} reader slots are taken; end readers or open with more slots")
+            }
             Error::Busy(what) => f.write_str(what),
             Error::Forked => f.write_str("the store was opened before a fork; open it again"),
-            Error::Poisoned => {
-                f.write_str("a flush failed earlier, nothing more is acknowledged; reopen the store")
-            }
+            Error::Poisoned => f.write_str(
+                "a flush failed earlier, nothing more is acknowledged; reopen the store",
+            ),
             Error::ReadOnly => f.write_str("opened for reading only"),
             Error::NoSuchTable => f.write_str("no such table"),
             Error::TableExists => f.write_str("the table exists"),

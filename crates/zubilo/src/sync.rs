@@ -5,3 +5,17 @@
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// A full fence that directly follows a SeqCst read-modify-write of the same thread.
+///
+/// On x86-64 every read-modify-write is a locked instruction and therefore a full fence already:
+/// a second one (`mfence`) would cost as much as the rest of beginning a read transaction. Other
+/// processors, and the model checker, get the real fence.
+#[inline(always)]
+pub(crate) fn fence_after_rmw() {
+    if cfg!(all(target_arch = "x86_64", not(loom))) {
+        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}

@@ -1,1 +1,171 @@
-//! To be written.
+//! What the store needs from the operating system: the data file with its memory map, the
+//! primitives under the lock file, and facts about processes. One folder per system; this file is
+//! the facade and knows none of them.
+//!
+//! Invariants:
+//! * A map is never moved and never made smaller while its [`DataFile`] lives, so addresses
+//!   derived from [`DataFile::base`] stay good for that long.
+//! * Bytes below the file's length are backed by allocated blocks ([`DataFile::grow`]): a full
+//!   disk is an error code of a call, never a fault in the map.
+//! * Interrupted calls are repeated here; no caller sees `EINTR`.
+//!
+//! Together with the view of shared memory in `shared/region.rs` this is where `unsafe` lives.
+
+use std::io::{self, IoSlice};
+use std::path::Path;
+
+use crate::error::Result;
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(not(target_os = "linux"))]
+compile_error!("Zubilo runs on Linux so far: add a folder beside platform/linux");
+
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub(crate) use system::{LockFile, Locked, Process, RobustMutex, SharedMap};
+
+/// Which file this is, whatever path led to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// The device that holds the file.
+    pub device: u64,
+    /// The file's number on that device.
+    pub inode: u64,
+}
+
+/// How a range of the map will be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// No particular order: the system's own read-ahead.
+    Normal,
+    /// Single pages in no order: no read-ahead.
+    Random,
+    /// Soon: start reading it now.
+    WillNeed,
+    /// Large pages where the system can; asked for in vain without an error.
+    HugePages,
+}
+
+/// The store's file and its map. The engine sees nothing else of the file system, so that a
+/// simulated file can stand in.
+pub trait DataFile: Send + Sync {
+    /// Start of the read-only shared map; never moves. Bytes at and beyond [`len`](Self::len)
+    /// must not be touched: the system answers with a signal.
+    fn base(&self) -> *const u8;
+
+    /// Bytes of address space reserved at [`base`](Self::base): the file can grow this long.
+    fn reserved(&self) -> u64;
+
+    /// Length of the file.
+    fn len(&self) -> io::Result<u64>;
+
+    /// True when the file holds nothing yet.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Writes all buffers one after the other from `offset` on, or fails. The slices are
+    /// consumed: on return they point at the part not written.
+    fn write_at(&self, offset: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()>;
+
+    /// Makes the file `new_len` bytes long with all its blocks really allocated; does nothing if
+    /// it is that long already. With `zeroed_written` the new part is also written once, because
+    /// a later write into a never-written extent costs a journal commit with its flush.
+    /// After an error the file has its old length.
+    fn grow(&self, new_len: u64, zeroed_written: bool) -> io::Result<()>;
+
+    /// Cuts the file to `new_len` bytes; does nothing if it is not longer.
+    fn truncate(&self, new_len: u64) -> io::Result<()>;
+
+    /// Makes everything written so far durable, and the length with it.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Makes the entry of this file in its directory durable.
+    fn sync_directory(&self) -> io::Result<()>;
+
+    /// Base of a second, writable map of the same bytes, if the file was opened with one.
+    fn writable(&self) -> Option<*mut u8>;
+
+    /// Tells the system how a range of the map will be used. The range is cut to the reserved
+    /// part and widened to whole pages.
+    fn advise(&self, offset: u64, len: u64, advice: Advice) -> io::Result<()>;
+
+    /// Which file this is.
+    fn id(&self) -> FileId;
+
+    /// Where it was found, without symbolic links.
+    fn path(&self) -> &Path;
+}
+
+/// How [`open_data`] opens a file.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenFile {
+    /// Open for reading only.
+    pub read_only: bool,
+    /// Create the file if it is missing; ignored with `read_only`.
+    pub create: bool,
+    /// Permissions of a created file, before the process's mask.
+    pub mode: u32,
+    /// Bytes of address space wanted; less is reserved where the system refuses.
+    pub reserve: u64,
+    /// Map the file a second time, writable; ignored with `read_only`.
+    pub writable_map: bool,
+}
+
+/// Opens a file and maps it. The flag is true if the file holds nothing yet, be it that it was
+/// created by this call. Anything but a regular file is refused with
+/// [`NotAStore`](crate::Error::NotAStore).
+pub fn open_data(path: &Path, how: &OpenFile) -> Result<(Box<dyn DataFile>, bool)> {
+    watch_forks();
+    let file = system::File::open(path, how)?;
+    let empty = file.is_empty().map_err(crate::Error::io_at("read the length", path))?;
+    Ok((Box::new(file), empty))
+}
+
+/// Names this run of the system: two equal values mean that no restart lies between. Zeros if
+/// unknown, which equal nothing: compare with [`same_boot`].
+pub fn boot_id() -> [u8; 16] {
+    system::boot_id()
+}
+
+/// Whether two boot ids are known and equal.
+pub fn same_boot(a: &[u8; 16], b: &[u8; 16]) -> bool {
+    a == b && *a != [0; 16]
+}
+
+/// A number that differs in a forked child from its parent's. Counting starts with the first
+/// [`open_data`] or opened shared region of the process. A relaxed load.
+#[inline]
+pub fn fork_generation() -> u32 {
+    system::fork_generation()
+}
+
+/// Starts counting forks; called before anything is opened that a child must not use.
+pub(crate) fn watch_forks() {
+    system::watch_forks();
+}
+
+/// When a process was started, in the system's clock ticks since it came up: with the process id
+/// it names a process uniquely within one boot. `None` if there is none or it is hidden.
+pub fn process_start_time(pid: u32) -> Option<u64> {
+    system::process_start_time(pid)
+}
+
+/// Size of a page of the memory map.
+pub fn os_page_size() -> usize {
+    system::os_page_size()
+}
+
+/// The calling thread's number in the system.
+pub(crate) fn thread_id() -> u32 {
+    system::thread_id()
+}
+
+/// Milliseconds of a clock that never goes back; coarse and therefore cheap.
+pub(crate) fn coarse_ms() -> u64 {
+    system::coarse_ms()
+}

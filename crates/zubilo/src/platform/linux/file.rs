@@ -1,0 +1,352 @@
+//! The data file: opening, the maps, writing, growing, flushing.
+//!
+//! The address space is reserved once, beyond the end of the file: pages of a shared map become
+//! usable as soon as the file reaches them, so growing never touches the map.
+
+use std::ffi::CString;
+use std::fs;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{offset, os_page_size, retry};
+use crate::error::{Error, Result};
+use crate::platform::{Advice, DataFile, FileId, OpenFile};
+
+/// Buffers that one call of the system takes (`IOV_MAX`).
+const BUFFERS_PER_CALL: usize = 1024;
+/// The reservation is not halved below this.
+const SMALLEST_RESERVE: u64 = 64 << 20;
+/// Zeros are written in pieces of this size.
+const ZERO_PIECE: usize = 1 << 20;
+
+/// An open data file with its maps.
+pub(crate) struct File {
+    fd: OwnedFd,
+    read: Map,
+    write: Option<Map>,
+    path: PathBuf,
+    id: FileId,
+    /// Offsets below this are known to lie within the process's limit on file sizes.
+    permitted: AtomicU64,
+}
+
+impl File {
+    pub(crate) fn open(path: &Path, how: &OpenFile) -> Result<File> {
+        let access = if how.read_only { libc::O_RDONLY } else { libc::O_RDWR };
+        let create = if how.create && !how.read_only { libc::O_CREAT } else { 0 };
+        let fd = open_regular(path, access | create, how.mode)?;
+        let found = metadata(&fd).map_err(Error::io_at("examine the file", path))?;
+        let wanted = round_up(how.reserve.max(found.len()).max(1));
+        let floor = round_up((2 * found.len()).max(SMALLEST_RESERVE)).min(wanted);
+        let writable = how.writable_map && !how.read_only;
+        let (read, write) =
+            reserve(&fd, wanted, floor, writable).map_err(Error::io_at("map the file", path))?;
+        let path = fs::canonicalize(path).map_err(Error::io_at("resolve the path", path))?;
+        let id = FileId { device: found.dev(), inode: found.ino() };
+        Ok(File { fd, read, write, path, id, permitted: AtomicU64::new(0) })
+    }
+}
+
+impl DataFile for File {
+    fn base(&self) -> *const u8 {
+        self.read.base.as_ptr()
+    }
+
+    fn reserved(&self) -> u64 {
+        self.read.len as u64
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(metadata(&self.fd)?.len())
+    }
+
+    fn write_at(&self, at: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let total = bufs.iter().map(|buf| buf.len() as u64).sum::<u64>();
+        let end = at.checked_add(total).ok_or_else(too_large)?;
+        // Beyond the limit the system would send a signal whose default is to end the process.
+        if end > self.permitted.load(Ordering::Relaxed) {
+            check_size_limit(end)?;
+            self.permitted.fetch_max(end, Ordering::Relaxed);
+        }
+        write_all(self.fd.as_raw_fd(), at, bufs)
+    }
+
+    fn grow(&self, new_len: u64, zeroed_written: bool) -> io::Result<()> {
+        let old_len = self.len()?;
+        if new_len <= old_len {
+            return Ok(());
+        }
+        if new_len > self.reserved() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the file would outgrow the address space reserved for it",
+            ));
+        }
+        let fd = self.fd.as_raw_fd();
+        allocate(fd, old_len, new_len)
+            .and_then(|written| match zeroed_written && !written {
+                true => write_zeros(fd, old_len, new_len),
+                false => Ok(()),
+            })
+            .inspect_err(|_| {
+                // What was allocated before the disk was full goes back; if even this fails the
+                // file is merely longer than anyone asked for.
+                let _ = set_len(fd, old_len);
+            })
+    }
+
+    fn truncate(&self, new_len: u64) -> io::Result<()> {
+        if new_len >= self.len()? {
+            return Ok(());
+        }
+        set_len(self.fd.as_raw_fd(), new_len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        // SAFETY: flushes an open descriptor; no memory is passed.
+        retry(|| unsafe { libc::fdatasync(self.fd.as_raw_fd()) } as isize).map(drop)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        let parent = self.path.parent().unwrap_or(Path::new("/"));
+        let directory = fs::File::open(parent)?;
+        // SAFETY: flushes an open descriptor; no memory is passed.
+        match retry(|| unsafe { libc::fsync(directory.as_raw_fd()) } as isize) {
+            // File systems that have nothing to flush for a directory say so this way.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    fn writable(&self) -> Option<*mut u8> {
+        self.write.as_ref().map(|map| map.base.as_ptr())
+    }
+
+    fn advise(&self, at: u64, len: u64, advice: Advice) -> io::Result<()> {
+        let page = os_page_size() as u64;
+        let start = at.min(self.reserved()) / page * page;
+        let end = round_up(at.saturating_add(len).min(self.reserved()));
+        let how = match advice {
+            Advice::Normal => libc::MADV_NORMAL,
+            Advice::Random => libc::MADV_RANDOM,
+            Advice::WillNeed => libc::MADV_WILLNEED,
+            Advice::HugePages => libc::MADV_HUGEPAGE,
+        };
+        if start >= end {
+            return Ok(());
+        }
+        let done = retry(|| {
+            // SAFETY: the range lies within our own map, and none of these kinds of advice
+            // changes what the memory holds.
+            let range = unsafe { self.read.base.as_ptr().add(start as usize) };
+            // SAFETY: as above.
+            unsafe { libc::madvise(range.cast(), (end - start) as usize, how) as isize }
+        });
+        match done {
+            // A kernel or file system without large pages.
+            Err(error)
+                if advice == Advice::HugePages && error.raw_os_error() == Some(libc::EINVAL) =>
+            {
+                Ok(())
+            }
+            done => done.map(drop),
+        }
+    }
+
+    fn id(&self) -> FileId {
+        self.id
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A map of the file from its start, possibly reaching beyond its end.
+struct Map {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the map is plain memory that stays until the drop; who may write to it is the business
+// of those who hold the address. Nothing in it belongs to a thread.
+unsafe impl Send for Map {}
+// SAFETY: as above; the type itself offers only its address.
+unsafe impl Sync for Map {}
+
+impl Map {
+    fn new(fd: &OwnedFd, size: u64, protection: i32) -> io::Result<Map> {
+        let len = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+        // SAFETY: a new map at an address of the system's choice replaces nothing of ours; the
+        // descriptor is open.
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd.as_raw_fd(), 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast::<u8>()).ok_or_else(too_large)?;
+        // A core dump of a process need not hold the store. Advice only, so failure is no matter.
+        // SAFETY: the range is the map just made; the advice does not change its content.
+        unsafe { libc::madvise(base.as_ptr().cast(), len, libc::MADV_DONTDUMP) };
+        Ok(Map { base, len })
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly the one mapped in `new`; addresses inside it were only
+        // promised for the life of this value.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Maps `wanted` bytes once or twice, or as many as the system grants by halving, at least
+/// `floor`.
+fn reserve(fd: &OwnedFd, wanted: u64, floor: u64, twice: bool) -> io::Result<(Map, Option<Map>)> {
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    let mut size = wanted;
+    loop {
+        let maps = Map::new(fd, size, libc::PROT_READ).and_then(|read| {
+            let write = if twice { Some(Map::new(fd, size, both)?) } else { None };
+            Ok((read, write))
+        });
+        match maps {
+            Err(error) if size > floor && is_size_refused(&error) => {
+                size = round_up((size / 2).max(floor));
+            }
+            done => return done,
+        }
+    }
+}
+
+/// No address space, a limit on it, or more than the file system's largest file.
+fn is_size_refused(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENOMEM | libc::EOVERFLOW | libc::EFBIG | libc::EINVAL | libc::EAGAIN)
+    ) || error.kind() == io::ErrorKind::OutOfMemory
+}
+
+/// Opens a regular file; anything else is refused before it is opened, because opening a device
+/// or a pipe can have effects or block.
+pub(super) fn open_regular(path: &Path, flags: i32, mode: u32) -> Result<OwnedFd> {
+    match fs::metadata(path) {
+        Ok(found) => refuse_special(path, &found)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(Error::io_at("open the file", path)(error)),
+    }
+    let name = CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::Invalid("a path cannot hold a zero byte"))?;
+    // Not blocking, should the path have become a pipe since it was looked at.
+    let flags = flags | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+    // SAFETY: the name is a string that ends in a zero byte and outlives the call.
+    let opened = retry(|| unsafe { libc::open64(name.as_ptr(), flags, mode) } as isize)
+        .map_err(Error::io_at("open the file", path))?;
+    // SAFETY: the descriptor was opened by the line above and nobody else knows it.
+    let fd = unsafe { OwnedFd::from_raw_fd(opened as RawFd) };
+    let found = metadata(&fd).map_err(Error::io_at("examine the file", path))?;
+    refuse_special(path, &found)?;
+    Ok(fd)
+}
+
+fn refuse_special(path: &Path, found: &fs::Metadata) -> Result<()> {
+    let kind = found.file_type();
+    let found = match () {
+        () if kind.is_file() => return Ok(()),
+        () if kind.is_dir() => "a directory",
+        () if kind.is_fifo() => "a pipe",
+        () if kind.is_socket() => "a socket",
+        () => "a device",
+    };
+    Err(Error::NotAStore { path: Box::new(path.to_path_buf()), found })
+}
+
+/// The status of an open descriptor.
+pub(super) fn metadata(fd: &OwnedFd) -> io::Result<fs::Metadata> {
+    // SAFETY: the descriptor is open, and ManuallyDrop keeps the borrowed one from being closed.
+    let file = std::mem::ManuallyDrop::new(unsafe { fs::File::from_raw_fd(fd.as_raw_fd()) });
+    file.metadata()
+}
+
+fn too_large() -> io::Error {
+    io::Error::from_raw_os_error(libc::EFBIG)
+}
+
+/// Fails where writing up to `end` would cross the process's limit on file sizes.
+fn check_size_limit(end: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes one rlimit to the place it is given.
+    retry(|| unsafe { libc::getrlimit64(libc::RLIMIT_FSIZE, &raw mut limit) } as isize)?;
+    if limit.rlim_cur != libc::RLIM64_INFINITY && end > limit.rlim_cur {
+        return Err(too_large());
+    }
+    Ok(())
+}
+
+fn write_all(fd: RawFd, mut at: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
+    let mut rest = bufs;
+    // Empty slices in front would make a complete write look like one that wrote nothing.
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        let count = rest.len().min(BUFFERS_PER_CALL);
+        let place = offset(at)?;
+        let wrote = retry(|| {
+            // SAFETY: IoSlice has the layout of iovec, and the slices borrow their buffers for
+            // longer than the call.
+            unsafe { libc::pwritev64(fd, rest.as_ptr().cast(), count as i32, place) }
+        })?;
+        if wrote == 0 && rest[..count].iter().any(|buf| !buf.is_empty()) {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        at += wrote as u64;
+        if wrote == 0 {
+            rest = &mut rest[count..];
+        }
+        IoSlice::advance_slices(&mut rest, wrote);
+    }
+    Ok(())
+}
+
+/// Makes the file `to` bytes long with blocks behind `from..to`. True if zeros were written for
+/// it, because the file system cannot allocate without.
+pub(super) fn allocate(fd: RawFd, from: u64, to: u64) -> io::Result<bool> {
+    check_size_limit(to)?;
+    let (start, len) = (offset(from)?, offset(to - from)?);
+    // SAFETY: works on an open descriptor; no memory is passed.
+    match retry(|| unsafe { libc::fallocate64(fd, 0, start, len) } as isize) {
+        Ok(_) => Ok(false),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => {
+            write_zeros(fd, from, to)?;
+            Ok(true)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn write_zeros(fd: RawFd, from: u64, to: u64) -> io::Result<()> {
+    let zeros = vec![0u8; usize::try_from(to - from).unwrap_or(usize::MAX).min(ZERO_PIECE)];
+    let mut at = from;
+    while at < to {
+        let len = usize::try_from(to - at).unwrap_or(usize::MAX).min(zeros.len());
+        write_all(fd, at, &mut [IoSlice::new(&zeros[..len])])?;
+        at += len as u64;
+    }
+    Ok(())
+}
+
+fn set_len(fd: RawFd, len: u64) -> io::Result<()> {
+    let len = offset(len)?;
+    // SAFETY: works on an open descriptor; no memory is passed.
+    retry(|| unsafe { libc::ftruncate64(fd, len) } as isize).map(drop)
+}
+
+fn round_up(len: u64) -> u64 {
+    let page = os_page_size() as u64;
+    len.checked_next_multiple_of(page).unwrap_or(u64::MAX / page * page)
+}

@@ -1,0 +1,261 @@
+//! The primitives of the lock file: open-file-description locks on single bytes, a shared
+//! writable map, robust process-shared mutexes.
+//!
+//! Locks of this kind belong to the open file description, not to the process: two opens in one
+//! process exclude each other, closing another descriptor of the file releases nothing, and a
+//! forked child that closes its copy releases nothing of its parent's. The map holds on to the
+//! description as well, so the locks go only when descriptor and map are both gone everywhere.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::ptr::NonNull;
+
+use super::file::{allocate, metadata, open_regular};
+use super::{offset, retry};
+use crate::error::Result;
+
+/// The open lock file.
+pub(crate) struct LockFile {
+    fd: OwnedFd,
+}
+
+impl LockFile {
+    pub(crate) fn open(path: &Path, mode: u32) -> Result<LockFile> {
+        let fd = open_regular(path, libc::O_RDWR | libc::O_CREAT, mode)?;
+        Ok(LockFile { fd })
+    }
+
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        Ok(metadata(&self.fd)?.len())
+    }
+
+    /// Makes the file at least `len` bytes long, with blocks behind them, so that no access to
+    /// the map can fail for want of space. Never shrinks it: a stray map would fault.
+    pub(crate) fn allocate(&self, len: u64) -> io::Result<()> {
+        let old = self.len()?;
+        if old < len {
+            allocate(self.fd.as_raw_fd(), old, len)?;
+        }
+        Ok(())
+    }
+
+    /// Reads words from the start of the file; what lies beyond its end stays zero.
+    pub(crate) fn read_words<const N: usize>(&self) -> io::Result<[u64; N]> {
+        let mut words = [0u64; N];
+        let size = size_of_val(&words);
+        retry(|| {
+            // SAFETY: the buffer is valid for `size` bytes and any bytes make valid words.
+            unsafe { libc::pread64(self.fd.as_raw_fd(), words.as_mut_ptr().cast(), size, 0) }
+        })?;
+        Ok(words)
+    }
+
+    /// Tries to lock a byte; converts a lock already held. False if another holds it.
+    pub(crate) fn try_lock(&self, byte: u64, exclusive: bool) -> io::Result<bool> {
+        let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
+        match self.control(libc::F_OFD_SETLK, kind, byte) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn unlock(&self, byte: u64) -> io::Result<()> {
+        self.control(libc::F_OFD_SETLK, libc::F_UNLCK, byte).map(drop)
+    }
+
+    /// Whether another open file description holds a lock on the byte.
+    pub(crate) fn is_locked(&self, byte: u64) -> io::Result<bool> {
+        let found = self.control(libc::F_OFD_GETLK, libc::F_WRLCK, byte)?;
+        Ok(i32::from(found) != libc::F_UNLCK)
+    }
+
+    fn control(&self, command: i32, kind: i32, byte: u64) -> io::Result<libc::c_short> {
+        // SAFETY: all-zero bytes are a valid flock64, and the pid must be zero for these commands.
+        let mut lock: libc::flock64 = unsafe { std::mem::zeroed() };
+        lock.l_type = kind as libc::c_short;
+        lock.l_whence = libc::SEEK_SET as libc::c_short;
+        lock.l_start = offset(byte)?;
+        lock.l_len = 1;
+        retry(|| {
+            // SAFETY: the descriptor is open and the structure outlives the call.
+            unsafe { libc::fcntl(self.fd.as_raw_fd(), command, &raw mut lock) as isize }
+        })?;
+        Ok(lock.l_type)
+    }
+
+    /// Whether the file lies where several machines can reach it: there a map is not coherent
+    /// between them.
+    pub(crate) fn is_remote(&self) -> io::Result<bool> {
+        /// From linux/magic.h: NFS, SMB, CIFS, SMB2, AFS (two), Ceph, Coda, NCP, 9P, GFS2, OCFS2.
+        const REMOTE: [u32; 12] = [
+            0x6969,
+            0x517B,
+            0xFF53_4D42,
+            0xFE53_4D42,
+            0x5346_414F,
+            0x6B41_4653,
+            0x00C3_6400,
+            0x7375_7245,
+            0x564C,
+            0x0102_1997,
+            0x0116_1970,
+            0x7461_636F,
+        ];
+        // SAFETY: all-zero bytes are a valid statfs.
+        let mut found: libc::statfs64 = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is open and the structure outlives the call.
+        retry(|| unsafe { libc::fstatfs64(self.fd.as_raw_fd(), &raw mut found) } as isize)?;
+        // The width of the field differs between processors; the numbers fit 32 bits.
+        Ok(REMOTE.contains(&(found.f_type as u32)))
+    }
+
+    /// Maps the first `len` bytes, readable and writable, shared.
+    pub(crate) fn map(&self, len: usize) -> io::Result<SharedMap> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new map at an address of the system's choice replaces nothing of ours.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                protection,
+                libc::MAP_SHARED,
+                self.fd.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        match NonNull::new(base.cast()) {
+            Some(base) => Ok(SharedMap { base, len }),
+            None => Err(io::ErrorKind::OutOfMemory.into()),
+        }
+    }
+}
+
+/// The mapped lock file, page-aligned.
+pub(crate) struct SharedMap {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the map is plain memory that lives until the drop; it is only accessed through atomics
+// and mutexes.
+unsafe impl Send for SharedMap {}
+// SAFETY: as above.
+unsafe impl Sync for SharedMap {}
+
+impl SharedMap {
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+}
+
+impl Drop for SharedMap {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly the one mapped; references into it borrow this value.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// How a mutex was obtained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Locked {
+    /// From an owner that had unlocked it.
+    Clean,
+    /// From an owner that died while holding it; the mutex was made usable again.
+    OwnerDied,
+}
+
+/// A robust process-shared mutex that lives in memory of others, at a fixed place of a shared
+/// region. A handle: it owns nothing and is made anew for each call.
+///
+/// It is of the normal kind. The error-checking kind compares thread numbers, and these repeat in
+/// different pid namespaces: the first threads of two containers would take each other's lock for
+/// their own.
+#[derive(Clone, Copy)]
+pub(crate) struct RobustMutex<'a> {
+    place: NonNull<libc::pthread_mutex_t>,
+    region: std::marker::PhantomData<&'a ()>,
+}
+
+impl<'a> RobustMutex<'a> {
+    /// Bytes kept for one.
+    pub(crate) const ROOM: usize = 64;
+
+    /// The mutex at `place`.
+    ///
+    /// # Safety
+    /// `place` is valid for `ROOM` bytes during `'a`, aligned to 8, and these bytes are accessed
+    /// only through this type. Before any other method, `initialise` has run on them once, by
+    /// whichever process.
+    pub(crate) unsafe fn at(place: NonNull<u8>) -> RobustMutex<'a> {
+        const { assert!(size_of::<libc::pthread_mutex_t>() <= Self::ROOM) };
+        const { assert!(align_of::<libc::pthread_mutex_t>() <= 8) };
+        RobustMutex { place: place.cast(), region: std::marker::PhantomData }
+    }
+
+    /// Makes the memory an unlocked mutex. Nobody else may use it meanwhile.
+    pub(crate) fn initialise(self) -> io::Result<()> {
+        let mut attributes = std::mem::MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
+        let attributes = attributes.as_mut_ptr();
+        // SAFETY: the attributes are initialised by the first call, used by the following ones
+        // and destroyed by the last; the place is valid by the contract of `at`.
+        unsafe {
+            check(libc::pthread_mutexattr_init(attributes))?;
+            let done =
+                check(libc::pthread_mutexattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED))
+                    .and_then(|()| {
+                        check(libc::pthread_mutexattr_setrobust(
+                            attributes,
+                            libc::PTHREAD_MUTEX_ROBUST,
+                        ))
+                    })
+                    .and_then(|()| {
+                        check(libc::pthread_mutex_init(self.place.as_ptr(), attributes))
+                    });
+            libc::pthread_mutexattr_destroy(attributes);
+            done
+        }
+    }
+
+    /// Waits for the mutex.
+    pub(crate) fn lock(self) -> io::Result<Locked> {
+        // SAFETY: an initialised mutex at a valid place, by the contract of `at`.
+        self.obtained(unsafe { libc::pthread_mutex_lock(self.place.as_ptr()) })
+    }
+
+    /// Takes the mutex if it is free.
+    pub(crate) fn try_lock(self) -> io::Result<Option<Locked>> {
+        // SAFETY: as in `lock`.
+        match unsafe { libc::pthread_mutex_trylock(self.place.as_ptr()) } {
+            libc::EBUSY => Ok(None),
+            code => self.obtained(code).map(Some),
+        }
+    }
+
+    fn obtained(self, code: i32) -> io::Result<Locked> {
+        if code != libc::EOWNERDEAD {
+            return check(code).map(|()| Locked::Clean);
+        }
+        // Should we die before this call, the next one finds the owner dead again.
+        // SAFETY: we hold the mutex and it is in the state that the call is made for.
+        check(unsafe { libc::pthread_mutex_consistent(self.place.as_ptr()) })?;
+        Ok(Locked::OwnerDied)
+    }
+
+    /// Gives the mutex back. Fails unless the calling thread holds it.
+    pub(crate) fn unlock(self) -> io::Result<()> {
+        // SAFETY: as in `lock`; a robust mutex refuses a thread that is not its owner.
+        check(unsafe { libc::pthread_mutex_unlock(self.place.as_ptr()) })
+    }
+}
+
+/// The pthread functions return their error.
+fn check(code: i32) -> io::Result<()> {
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+}

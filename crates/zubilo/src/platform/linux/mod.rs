@@ -1,0 +1,41 @@
+//! Linux: `file` is the data file and its maps, `lock` the primitives of the lock file,
+//! `process` facts about processes. Every call that can be interrupted goes through [`retry`].
+
+mod file;
+mod lock;
+mod process;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+pub(crate) use file::File;
+pub(crate) use lock::{LockFile, Locked, RobustMutex, SharedMap};
+pub(crate) use process::{
+    Process, boot_id, coarse_ms, fork_generation, process_start_time, thread_id, watch_forks,
+};
+
+/// Size of a page of the memory map.
+pub(crate) fn os_page_size() -> usize {
+    // SAFETY: sysconf reads a constant of the system and touches no memory of ours.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}
+
+/// Repeats a call while a signal handler interrupts it; a negative result becomes an error.
+fn retry(mut call: impl FnMut() -> isize) -> io::Result<usize> {
+    loop {
+        if let Ok(done) = usize::try_from(call()) {
+            return Ok(done);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// A length or offset as the system takes it.
+fn offset(value: u64) -> io::Result<libc::off64_t> {
+    libc::off64_t::try_from(value).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))
+}

@@ -1,0 +1,173 @@
+//! Facts about processes: who we are, whether another is still there, whether we are a forked
+//! child. Nothing here is kept in shared memory; the lock file stores a [`Process`] as words.
+
+use std::cell::Cell;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Names a process for as long as the system is up, also after its id was given to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    /// Process id as seen in its own namespace.
+    pub(crate) pid: u32,
+    /// Start time in clock ticks since boot; zero if unknown.
+    pub(crate) start: u64,
+    /// The pid namespace; zero if unknown.
+    pub(crate) namespace: u64,
+}
+
+impl Process {
+    /// The calling process.
+    pub(crate) fn this() -> Process {
+        let pid = std::process::id();
+        let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
+        Process { pid, start: process_start_time(pid).unwrap_or(0), namespace }
+    }
+
+    /// True only when the process is certainly gone. A process of another namespace, or one
+    /// whose start time is hidden, cannot be judged from here and counts as present.
+    pub(crate) fn is_gone(&self, this: &Process) -> bool {
+        let Ok(pid) = libc::pid_t::try_from(self.pid) else { return false };
+        if self.namespace == 0 || self.namespace != this.namespace || pid <= 0 {
+            return false;
+        }
+        // SAFETY: signal 0 is never delivered; the call only asks whether the process exists.
+        let found = unsafe { libc::kill(pid, 0) } == 0
+            || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
+        if !found {
+            return true;
+        }
+        self.start != 0 && process_start_time(self.pid).is_some_and(|start| start != self.start)
+    }
+}
+
+/// Field 22 of `/proc/PID/stat`. The second field, the program's name in parentheses, may hold
+/// spaces and parentheses itself, so the fields are counted from its last `)`.
+pub(crate) fn process_start_time(pid: u32) -> Option<u64> {
+    start_time_of(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn start_time_of(stat: &[u8]) -> Option<u64> {
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    rest.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// The kernel's random number of this boot, or zeros.
+pub(crate) fn boot_id() -> [u8; 16] {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .ok()
+        .and_then(|text| parse_boot_id(&text))
+        .unwrap_or([0; 16])
+}
+
+fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
+    let digits: Vec<u32> =
+        text.trim().chars().filter(|&c| c != '-').map(|c| c.to_digit(16)).collect::<Option<_>>()?;
+    let mut id = [0u8; 16];
+    if digits.len() != 32 {
+        return None;
+    }
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::try_from(pair[0] << 4 | pair[1]).ok()?;
+    }
+    Some(id)
+}
+
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn count_fork() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Has every forked child count its generation up. `fork` runs the handler; a raw `clone` that
+/// copies the address space without it goes unnoticed.
+pub(crate) fn watch_forks() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: the handler only touches an atomic, which is allowed between fork and exec; it
+        // is a function of this program or library, which the C library unregisters on unload.
+        let failed = unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
+        // The only failure is ENOMEM for a few bytes; going on would lose a promise silently.
+        assert_eq!(failed, 0, "out of memory while registering for forks");
+    });
+}
+
+#[inline]
+pub(crate) fn fork_generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+thread_local! {
+    /// The thread's number and the fork generation that it was asked in.
+    static THREAD: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+}
+
+/// The calling thread's number in its pid namespace; never zero. Asked once per thread, and again
+/// after a fork, which gives the surviving thread a new number.
+pub(crate) fn thread_id() -> u32 {
+    let generation = fork_generation();
+    match THREAD.get() {
+        (id, asked_in) if id != 0 && asked_in == generation => id,
+        _ => {
+            // SAFETY: the call has no arguments and cannot fail.
+            let id = unsafe { libc::syscall(libc::SYS_gettid) };
+            let id = u32::try_from(id).unwrap_or(u32::MAX);
+            THREAD.set((id, generation));
+            id
+        }
+    }
+}
+
+/// Milliseconds of the coarse monotonic clock: read without a system call.
+pub(crate) fn coarse_ms() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes one timespec to the place it is given.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
+    debug_assert_eq!(failed, 0);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds * 1000 + u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_time_survives_any_program_name() {
+        let stat = b"7 (a) b (c)) S 1 7 7 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 4711 99";
+        assert_eq!(start_time_of(stat), Some(4711));
+        assert_eq!(start_time_of(b"7 (cut) S 1 2"), None);
+        assert_eq!(start_time_of(b""), None);
+    }
+
+    #[test]
+    fn start_time_is_known_and_stable() {
+        let pid = std::process::id();
+        assert!(process_start_time(pid).is_some());
+        assert_eq!(process_start_time(pid), process_start_time(pid));
+        assert_eq!(process_start_time(u32::MAX), None);
+    }
+
+    #[test]
+    fn boot_id_is_parsed_whole_or_not_at_all() {
+        let parsed = parse_boot_id("00010203-0405-0607-0809-0a0b0c0d0eff\n");
+        let expected = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff];
+        assert_eq!(parsed, Some(expected));
+        assert_eq!(parse_boot_id("0001"), None);
+        assert_eq!(parse_boot_id("not-hex"), None);
+        assert!(crate::platform::same_boot(&boot_id(), &boot_id()));
+        assert!(!crate::platform::same_boot(&[0; 16], &[0; 16]));
+    }
+
+    #[test]
+    fn this_process_is_not_gone_and_a_recycled_id_is() {
+        let this = Process::this();
+        assert!(!this.is_gone(&this));
+        assert!(Process { start: this.start + 1, ..this }.is_gone(&this));
+        // Another namespace cannot be judged.
+        assert!(!Process { namespace: this.namespace + 1, start: 1, ..this }.is_gone(&this));
+    }
+}

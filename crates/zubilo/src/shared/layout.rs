@@ -1,0 +1,123 @@
+//! Where everything lies in the lock file, in words of eight bytes. `docs/locking.md` draws the
+//! same; the words are in the byte order of the machine, since no other maps them.
+//!
+//! The meaning of byte 0 (the lock that says whether anyone is alive) and of words 0 to 2 is the
+//! same in every version: by them a later version recognises an earlier one that is still in use.
+
+/// Words in a cache line; each thing that processes write at different times has its own line.
+pub(super) const LINE: usize = 8;
+
+/// "ZubiloLk": what the file is.
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"ZubiloLk");
+/// Version of this layout. Raised with every change of meaning, not only of places.
+const VERSION: u64 = 1;
+/// Version and what the layout depends on beyond it: size of a mutex, width of a pointer, words
+/// of a root. Processes that differ in any of these cannot share a region.
+pub(super) const FINGERPRINT: u64 = VERSION
+    | (size_of::<libc::pthread_mutex_t>() as u64) << 16
+    | (size_of::<usize>() as u64) << 32
+    | (super::ROOT_WORDS as u64) << 40;
+
+pub(super) const W_MAGIC: usize = 0;
+pub(super) const W_FINGERPRINT: usize = 1;
+pub(super) const W_STATE: usize = 2;
+pub(super) const W_READERS: usize = 3;
+pub(super) const W_PROCESSES: usize = 4;
+/// Two words.
+pub(super) const W_BOOT: usize = 5;
+/// What a region that is being initialised must not forget should its initialiser die: one more
+/// than the last steady transaction of poisoned predecessors, or zero.
+pub(super) const W_INHERITED: usize = 7;
+/// Sixteen words: what `Word` names.
+pub(super) const W_WORDS: usize = LINE;
+pub(super) const W_NEWEST: usize = 3 * LINE;
+/// One above the highest reader slot ever claimed.
+pub(super) const W_HIGH_WATER: usize = W_NEWEST + 1;
+pub(super) const W_ENTRY_0: usize = 4 * LINE;
+pub(super) const W_ENTRY_1: usize = W_ENTRY_0 + super::ROOT_WORDS;
+pub(super) const W_WRITER: usize = 10 * LINE;
+pub(super) const W_WRITER_OWNER: usize = W_WRITER + LINE;
+pub(super) const W_META: usize = 12 * LINE;
+pub(super) const W_META_OWNER: usize = W_META + LINE;
+pub(super) const W_PROCESS_TABLE: usize = 16 * LINE;
+
+/// Words of the fixed part at the start.
+pub(super) const HEADER_WORDS: usize = 8;
+
+/// States of the region, in `W_STATE`.
+pub(super) const S_INITIALISING: u64 = 0;
+pub(super) const S_LIVE: u64 = 1;
+pub(super) const S_EXCLUSIVE: u64 = 2;
+
+/// The byte whose lock says that somebody is alive: shared by all users, exclusive while one
+/// initialises the region or wants it alone.
+pub(super) const ALIVE_BYTE: u64 = 0;
+
+/// Words of a process entry, and what they hold. The lock on the entry's first byte is held for
+/// as long as the entry is in use.
+pub(super) const PROCESS_WORDS: usize = LINE;
+pub(super) const P_GENERATION: usize = 0;
+pub(super) const P_PID: usize = 1;
+pub(super) const P_START: usize = 2;
+pub(super) const P_NAMESPACE: usize = 3;
+
+/// Words of a reader slot, and what they hold.
+pub(super) const SLOT_WORDS: usize = LINE;
+pub(super) const R_OWNER: usize = 0;
+pub(super) const R_TXN: usize = 1;
+pub(super) const R_THREAD: usize = 2;
+
+/// Bounds of the tables, so that a damaged header cannot ask for absurd sizes.
+pub(super) const MAX_READERS: u32 = 1 << 16;
+pub(super) const MIN_PROCESSES: u32 = 64;
+
+const _: () = assert!(super::ROOT_WORDS.is_multiple_of(LINE));
+const _: () = assert!(W_BOOT + 2 <= W_INHERITED && HEADER_WORDS <= W_WORDS);
+const _: () = assert!(W_WORDS + 16 <= W_NEWEST && super::Word::Spare7 as usize == 15);
+const _: () = assert!(W_ENTRY_1 + super::ROOT_WORDS <= W_WRITER);
+const _: () = assert!(W_META_OWNER + LINE <= W_PROCESS_TABLE);
+const _: () = assert!(crate::platform::RobustMutex::ROOM <= LINE * 8);
+
+/// Sizes of the two tables; everything else is fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub(super) readers: u32,
+    pub(super) processes: u32,
+}
+
+impl Sizes {
+    pub(super) fn for_readers(max_readers: u32) -> Sizes {
+        let readers = max_readers.clamp(1, MAX_READERS);
+        // A process without a reader needs no more than its entry.
+        Sizes { readers, processes: readers.max(MIN_PROCESSES) }
+    }
+
+    /// The sizes that a header states, unless no version of this code would have written them.
+    pub(super) fn from_words(readers: u64, processes: u64) -> Option<Sizes> {
+        let sizes = Sizes::for_readers(u32::try_from(readers).ok()?);
+        (u64::from(sizes.readers) == readers && u64::from(sizes.processes) == processes)
+            .then_some(sizes)
+    }
+
+    pub(super) fn process(self, index: u32) -> usize {
+        debug_assert!(index < self.processes);
+        W_PROCESS_TABLE + index as usize * PROCESS_WORDS
+    }
+
+    /// The byte whose lock stands for a process entry.
+    pub(super) fn process_byte(self, index: u32) -> u64 {
+        self.process(index) as u64 * 8
+    }
+
+    pub(super) fn slots(self) -> usize {
+        W_PROCESS_TABLE + self.processes as usize * PROCESS_WORDS
+    }
+
+    pub(super) fn slots_end(self) -> usize {
+        self.slots() + self.readers as usize * SLOT_WORDS
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        (self.slots_end() * 8).next_multiple_of(4096)
+    }
+}

@@ -1,0 +1,169 @@
+//! Entering a lock file: who initialises it, who joins, who is refused.
+//!
+//! Everything hangs on the lock of one byte. Whoever gets it exclusively knows that no other user
+//! is alive and may initialise the region; it then turns its lock into a shared one, which lets
+//! the others in. Whoever gets it shared and finds the region live has joined. A region that is
+//! not live although its lock is to be had was left by an initialiser that died: try again.
+//! Nobody waits inside the system, so that exclusive use can be told from an opening in progress.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::layout::*;
+use super::region::Region;
+use super::{Role, Word};
+use crate::error::{Error, Result};
+use crate::platform::{self, LockFile};
+use crate::sync::Ordering;
+
+/// Another process may take this long to open the store, with its check of the last commit.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(30);
+/// Times that a region must look exclusively used before an opener is refused: the word may be
+/// one that a killed user left behind, in the moment before the next one initialises the region.
+const LOOKS_EXCLUSIVE: u32 = 10;
+
+/// What entering gave.
+pub(super) struct Entered {
+    pub(super) region: Region,
+    pub(super) sizes: Sizes,
+    pub(super) role: Role,
+    pub(super) inherited_poison: Option<u64>,
+}
+
+/// Joins the region in `file`, or initialises it. Holds the lock on the alive byte afterwards.
+pub(super) fn enter(
+    file: &LockFile,
+    path: &Path,
+    max_readers: u32,
+    exclusive: bool,
+) -> Result<Entered> {
+    // Where the question has no answer the file is as good as local.
+    if !exclusive && file.is_remote().unwrap_or(false) {
+        return Err(Error::Invalid(
+            "the store lies on a network file system, where memory cannot be shared between \
+             machines: open it for exclusive use",
+        ));
+    }
+    match take_alive_byte(file, path, exclusive)? {
+        None => initialise(file, path, Sizes::for_readers(max_readers), exclusive),
+        Some(sizes) => join(file, path, sizes),
+    }
+}
+
+/// `None`: the lock is ours alone. Otherwise it is shared, and the region live with these sizes.
+fn take_alive_byte(file: &LockFile, path: &Path, exclusive: bool) -> Result<Option<Sizes>> {
+    let failed = |error| Error::io_at("lock the lock file", path)(error);
+    let started = Instant::now();
+    let mut looks_exclusive = 0;
+    loop {
+        if file.try_lock(ALIVE_BYTE, true).map_err(failed)? {
+            return Ok(None);
+        }
+        if exclusive {
+            return Err(Error::Busy(
+                "exclusive use was asked for, but the store is open elsewhere",
+            ));
+        }
+        let entered = file.try_lock(ALIVE_BYTE, false).map_err(failed)?;
+        let header = file.read_words::<HEADER_WORDS>().map_err(failed)?;
+        match (entered, header[W_STATE]) {
+            (true, S_LIVE) => return sizes_of(&header).map(Some),
+            (true, _) => file.unlock(ALIVE_BYTE).map_err(failed)?,
+            (false, S_EXCLUSIVE) => looks_exclusive += 1,
+            (false, _) => {}
+        }
+        if looks_exclusive >= LOOKS_EXCLUSIVE {
+            return Err(Error::Busy("another process has the store open for exclusive use"));
+        }
+        if started.elapsed() > OPENING_TIMEOUT {
+            return Err(Error::Busy("another process is still opening the store; try again later"));
+        }
+        // Two that got in shared at the same moment block each other's exclusive lock: different
+        // pauses part them.
+        let spread = u64::from(platform::thread_id() % 8);
+        std::thread::sleep(Duration::from_micros(300 + 170 * spread));
+    }
+}
+
+/// The sizes in the header of a live region.
+fn sizes_of(header: &[u64; HEADER_WORDS]) -> Result<Sizes> {
+    if header[W_MAGIC] != MAGIC || header[W_FINGERPRINT] != FINGERPRINT {
+        return Err(Error::Incompatible(
+            "the store is in use by a process with another version or build of this library: \
+             end it first",
+        ));
+    }
+    Sizes::from_words(header[W_READERS], header[W_PROCESSES]).ok_or(Error::Incompatible(
+        "the lock file is damaged: end all processes that use it and delete it",
+    ))
+}
+
+fn join(file: &LockFile, path: &Path, sizes: Sizes) -> Result<Entered> {
+    let failed = |error| Error::io_at("map the lock file", path)(error);
+    if file.len().map_err(failed)? < sizes.bytes() as u64 {
+        return Err(Error::Incompatible(
+            "the lock file was cut: end all processes that use it and delete it",
+        ));
+    }
+    let region = Region::mapped(file.map(sizes.bytes()).map_err(failed)?, sizes);
+    Ok(Entered { region, sizes, role: Role::Joined, inherited_poison: None })
+}
+
+fn initialise(file: &LockFile, path: &Path, sizes: Sizes, exclusive: bool) -> Result<Entered> {
+    let failed = |error| Error::io_at("prepare the lock file", path)(error);
+    let old = file.read_words::<{ W_WORDS + 16 }>().map_err(failed)?;
+    if old[W_MAGIC] != MAGIC && (old[W_MAGIC] != 0 || old.iter().any(|&word| word != 0)) {
+        let path = Box::new(path.to_path_buf());
+        return Err(Error::NotAStore { path, found: "not a lock file of a store" });
+    }
+    let boot = boot_words();
+    let inherited_poison = poison_of(&old, boot);
+    file.allocate(sizes.bytes() as u64).map_err(failed)?;
+    let region = Region::mapped(file.map(sizes.bytes()).map_err(failed)?, sizes);
+    let words = region.words();
+    let state = if exclusive { S_EXCLUSIVE } else { S_INITIALISING };
+    words[W_STATE].store(state, Ordering::SeqCst);
+    // First of all, and from now on until the region is announced: were it lost with us, the
+    // next one would trust what the kernel's cache says.
+    words[W_INHERITED].store(inherited_poison.map_or(0, |txn| txn + 1), Ordering::SeqCst);
+    words[W_BOOT].store(boot[0], Ordering::SeqCst);
+    words[W_BOOT + 1].store(boot[1], Ordering::SeqCst);
+    words[W_MAGIC].store(MAGIC, Ordering::SeqCst);
+    words[W_FINGERPRINT].store(FINGERPRINT, Ordering::SeqCst);
+    words[W_READERS].store(u64::from(sizes.readers), Ordering::SeqCst);
+    words[W_PROCESSES].store(u64::from(sizes.processes), Ordering::SeqCst);
+    for word in &words[HEADER_WORDS..] {
+        word.store(0, Ordering::Relaxed);
+    }
+    prepare(&region, sizes).map_err(failed)?;
+    Ok(Entered { region, sizes, role: Role::First, inherited_poison })
+}
+
+/// What zeroed memory lacks: mutexes and idle slots.
+pub(super) fn prepare(region: &Region, sizes: Sizes) -> std::io::Result<()> {
+    region.mutex(W_WRITER).initialise()?;
+    region.mutex(W_META).initialise()?;
+    for slot in region.words()[sizes.slots()..sizes.slots_end()].chunks_exact(SLOT_WORDS) {
+        slot[R_TXN].store(super::table::IDLE, Ordering::Release);
+    }
+    Ok(())
+}
+
+fn boot_words() -> [u64; 2] {
+    let id = u128::from_le_bytes(platform::boot_id());
+    [id as u64, (id >> 64) as u64]
+}
+
+/// What the users before said about a failed flush, if they ran since the last restart. A region
+/// of another layout says nothing, and none of its users trusted more than it had flushed.
+fn poison_of(old: &[u64; W_WORDS + 16], boot: [u64; 2]) -> Option<u64> {
+    let same_boot = boot != [0, 0] && old[W_BOOT..W_BOOT + 2] == boot;
+    if old[W_MAGIC] != MAGIC || old[W_FINGERPRINT] != FINGERPRINT || !same_boot {
+        return None;
+    }
+    match (old[W_INHERITED], old[W_WORDS + Word::Poisoned as usize]) {
+        (0, 0) => None,
+        (0, _) => Some(old[W_WORDS + Word::Steady as usize]),
+        (inherited, _) => Some(inherited - 1),
+    }
+}
