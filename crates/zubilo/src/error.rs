@@ -81,8 +81,6 @@ pub enum Error {
     Incompatible(&'static str),
     /// The transaction was ended by an earlier error and can only be aborted.
     TxnBroken,
-    /// A closure of a group commit panicked; its own changes were undone.
-    Panicked,
     /// A callback asked to stop.
     Stopped,
 }
@@ -98,6 +96,38 @@ impl Error {
     ) -> impl FnOnce(io::Error) -> Error {
         let path = Some(Box::new(path.to_path_buf()));
         move |source| Error::Io { op, path, source }
+    }
+}
+
+impl Error {
+    /// The same error for another of the threads that shared what failed.
+    pub(crate) fn shared(error: &Error) -> Error {
+        match error {
+            Error::Io { op, path, source } => Error::Io {
+                op,
+                path: path.clone(),
+                source: match source.raw_os_error() {
+                    Some(code) => io::Error::from_raw_os_error(code),
+                    None => io::Error::new(source.kind(), source.to_string()),
+                },
+            },
+            Error::Corrupted { page, reason } => Error::Corrupted { page: *page, reason },
+            Error::NotAStore { path, found } => Error::NotAStore { path: path.clone(), found },
+            Error::Version { found } => Error::Version { found: *found },
+            Error::Invalid(what) => Error::Invalid(what),
+            Error::KeyTooLong { len, max } => Error::KeyTooLong { len: *len, max: *max },
+            Error::MapFull { limit } => Error::MapFull { limit: *limit },
+            Error::ReadersFull { slots } => Error::ReadersFull { slots: *slots },
+            Error::Busy(what) => Error::Busy(what),
+            Error::Forked => Error::Forked,
+            Error::Poisoned => Error::Poisoned,
+            Error::ReadOnly => Error::ReadOnly,
+            Error::NoSuchTable => Error::NoSuchTable,
+            Error::TableExists => Error::TableExists,
+            Error::Incompatible(what) => Error::Incompatible(what),
+            Error::TxnBroken => Error::TxnBroken,
+            Error::Stopped => Error::Stopped,
+        }
     }
 }
 
@@ -142,7 +172,6 @@ impl fmt::Display for Error {
             Error::TableExists => f.write_str("the table exists"),
             Error::Incompatible(what) => f.write_str(what),
             Error::TxnBroken => f.write_str("an earlier error ended the transaction; abort it"),
-            Error::Panicked => f.write_str("the closure panicked; its changes were undone"),
             Error::Stopped => f.write_str("stopped by the callback"),
         }
     }

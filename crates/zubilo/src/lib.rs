@@ -1,14 +1,54 @@
 //! Zubilo: an embedded, transactional, ordered key-value store.
+//!
+//! A memory-mapped copy-on-write B+tree: any number of readers that never wait, one writer, many
+//! processes, no write-ahead log, no recovery. A commit is one run of pages and one flush.
+//!
+//! ```
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("first.zubilo");
+//! use zubilo::{Options, Result};
+//!
+//! fn first_steps(path: &std::path::Path) -> Result<()> {
+//!     let env = Options::new().open(path)?;
+//!
+//!     let mut write = env.write()?;
+//!     let mut fruit = write.table_or_create("fruit")?;
+//!     fruit.put("apple", "red")?;
+//!     fruit.put("banana", "yellow")?;
+//!     write.commit()?;
+//!
+//!     let read = env.read()?;
+//!     let fruit = read.table("fruit")?;
+//!     assert_eq!(fruit.get("apple")?, Some(&b"red"[..]));
+//!     for record in fruit.range("b"..) {
+//!         let (key, value) = record?;
+//!         assert_eq!((key, value), (&b"banana"[..], &b"yellow"[..]));
+//!     }
+//!     Ok(())
+//! }
+//! # first_steps(&path).unwrap();
+//! ```
 
+mod check;
+mod dirty;
+mod env;
 mod error;
 mod num;
-#[doc(hidden)]
-pub mod page;
+mod page;
 #[doc(hidden)]
 pub mod platform;
 mod shared;
 mod space;
 mod sync;
+mod tree;
+mod txn;
 
+pub use check::{CheckReport, PROBLEMS_MAX, Problem};
+pub use env::Env;
+pub use env::info::{EnvInfo, ReaderInfo};
+pub use env::options::{Durability, Geometry, Options, VerifyReads};
 pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
+pub use txn::{
+    Cursor, Iter, OwnedValue, ReadTable, ReadTxn, TableOptions, TableStats, WriteTable, WriteTxn,
+};

@@ -1,1 +1,60 @@
-//! To be written.
+//! Layouts of pages: pure functions over bytes, without I/O and without `unsafe` (but for the
+//! prefetch). `docs/file-format.md` draws them.
+//!
+//! Invariant of this module: no content of a page makes it panic or read outside the page. Every
+//! offset, count and length read from a page is checked where it is used; what is wrong becomes
+//! [`Damage`]. `header` owns the fields all pages have, `key` orders and normal forms, `slots` the
+//! arrays of heads and offsets, `leaf_read` and `branch_read` reading, `leaf` and `branch` changing.
+
+pub(crate) mod branch;
+mod branch_read;
+pub(crate) mod header;
+mod key;
+pub(crate) mod leaf;
+mod leaf_read;
+mod prefetch;
+mod slots;
+
+pub(crate) use branch_read::Branch;
+pub(crate) use key::{NormBuf, Order, SearchKey, separator};
+pub(crate) use leaf_read::{Entry, Leaf, ValueKind};
+pub(crate) use prefetch::prefetch;
+
+/// What is wrong with a page; becomes [`crate::Error::Corrupted`] together with its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damage(pub &'static str);
+
+/// Bytes of the header that every tree page has.
+pub(crate) const HEADER: usize = 48;
+
+/// Kinds of tree pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Separators and children.
+    Branch = 1,
+    /// Keys and values.
+    Leaf = 2,
+    /// Items of one size.
+    Packed = 3,
+}
+
+/// The page is of a table with a caller's comparator: no prefix, no heads.
+pub(crate) const FLAG_PLAIN: u16 = 1;
+/// The leaf refers to values that are still in memory; never on disk.
+pub(crate) const FLAG_DIRTY_RUNS: u16 = 2;
+
+/// Longest key, in bytes: about a quarter of a page, so that a branch holds at least three
+/// separators and a leaf at least two records with large values.
+pub(crate) const fn max_key(page_size: usize) -> usize {
+    page_size / 4 - 64
+}
+
+/// Longest key and value together that are kept in a leaf, in bytes.
+///
+/// Two such records fit a page: each takes 6 bytes of slots, 4 of record header and at most 15 of
+/// padding. So does any split of a full page plus one record: what is left of the cut is at most a
+/// page, and more than half of one, so what is right of it is less than a page.
+pub(crate) const fn max_inline(page_size: usize) -> usize {
+    (page_size - HEADER) / 2 - 26
+}

@@ -1,0 +1,151 @@
+//! The full check: every page of a snapshot, and the account of all pages of the file.
+//!
+//! It proves that each page is exactly one of: a meta, used by one tree or run or free-space
+//! blob, free, or retired (dead, but seen by some snapshot). It reads every page, verifies number,
+//! birth and checksum, the order of keys within and across pages, separators, levels, counts.
+//! It needs no lock: the snapshot and the books that belong to it are pinned by a read
+//! transaction.
+
+mod account;
+mod walk;
+
+use crate::env::checkpoint::MetaLock;
+use crate::env::{Env, ledger, metas};
+use crate::error::{Error, Result};
+use crate::num::{PageNo, TxnId};
+use crate::txn::ReadTxn;
+
+use account::{Account, Use};
+
+/// Damage that a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// The page, 0 where none can be named.
+    pub page: PageNo,
+    /// The table, where one is known; empty for the table of tables.
+    pub table: Option<Vec<u8>>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Outcome of a check.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct CheckReport {
+    /// The snapshot that was checked.
+    pub txn: TxnId,
+    /// Tables, the table of tables not counted.
+    pub tables: u64,
+    /// Records in all tables.
+    pub entries: u64,
+    /// Pages up to the last one ever used, the metas included.
+    pub pages: u64,
+    /// Pages on level 0 of the trees.
+    pub leaf_pages: u64,
+    /// Pages above.
+    pub branch_pages: u64,
+    /// Pages of large values.
+    pub run_pages: u64,
+    /// Pages of the free-space books.
+    pub book_pages: u64,
+    /// Pages that can be used at once.
+    pub free_pages: u64,
+    /// Dead pages that a snapshot or the steady commit may still see.
+    pub retired_pages: u64,
+    /// What is wrong; empty when all is well. At most [`PROBLEMS_MAX`] are listed.
+    pub problems: Vec<Problem>,
+}
+
+/// A check lists no more problems than this.
+pub const PROBLEMS_MAX: usize = 1000;
+
+impl CheckReport {
+    /// True when nothing is wrong.
+    pub fn is_ok(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// The first problem as an error.
+    pub fn into_result(self) -> Result<CheckReport> {
+        match self.problems.first() {
+            None => Ok(self),
+            Some(problem) => {
+                Err(Error::Corrupted { page: problem.page, reason: "the check found problems" })
+            }
+        }
+    }
+
+    fn problem(&mut self, page: u64, table: Option<&[u8]>, reason: impl Into<String>) {
+        if self.problems.len() < PROBLEMS_MAX {
+            let table = table.map(<[u8]>::to_vec);
+            self.problems.push(Problem { page: PageNo(page), table, reason: reason.into() });
+        }
+    }
+}
+
+impl Env {
+    /// Checks the newest commit, all of it. `progress` is told pages done and pages in all from time
+    /// to time and stops the check by giving false.
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<CheckReport> {
+        let env = &self.inner;
+        env.check_alive()?;
+        let (txn, meta) = {
+            let _lock = MetaLock::take(&env.shared)?;
+            (ReadTxn::begin(env)?, metas::load(env.data.as_ref(), &env.shared, env.shift)?)
+        };
+        let snapshot = txn.snapshot();
+        let mut report = CheckReport { txn: txn.id(), pages: meta.end, ..Default::default() };
+        if meta.txn != snapshot.txn() || meta.main != txn.root().main {
+            report.problem(0, None, "the newest meta is not the commit that is published");
+            return Ok(report);
+        }
+        let mut account = Account::new(meta.end);
+        account.add(0, crate::env::meta::META_COUNT, Use::Meta, &mut report, None);
+        let mut walk =
+            walk::Walk { snapshot, account: &mut account, report: &mut report, progress };
+        walk.all_tables(&meta.main)?;
+        books(&snapshot, &meta, &mut account, &mut report);
+        account.gaps(&mut report);
+        Ok(report)
+    }
+}
+
+/// Adds what the books say: their own pages, free pages, retired pages.
+fn books(
+    snapshot: &crate::tree::Snapshot<'_>,
+    meta: &crate::env::meta::Meta,
+    account: &mut Account,
+    report: &mut CheckReport,
+) {
+    let loaded = ledger::read(snapshot, meta).and_then(|books| {
+        let space = ledger::load_space(snapshot, meta, &books, &[])?;
+        Ok((books, space))
+    });
+    let (books, space) = match loaded {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let page = match &error {
+                Error::Corrupted { page, .. } => page.0,
+                _ => 0,
+            };
+            report.problem(page, None, format!("the free-space books: {error}"));
+            return;
+        }
+    };
+    let blobs = books.chain.iter().chain(meta.base.is_some().then_some(&meta.base));
+    for blob in blobs {
+        let pages = blob.pages(meta.page_shift);
+        report.book_pages += pages;
+        account.add(blob.first, pages, Use::Book, report, None);
+    }
+    // Without pins all that is retired counts as free: dead is dead.
+    space.for_each_free(&mut |e| {
+        report.free_pages += e.count;
+        account.add(e.first, e.count, Use::Free, report, None);
+    });
+    space.for_each_retired(&mut |r| {
+        report.retired_pages += r.count;
+        account.add(r.first, r.count, Use::Free, report, None);
+    });
+}

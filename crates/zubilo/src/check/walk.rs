@@ -1,0 +1,259 @@
+//! The walk through all trees of a snapshot.
+
+use crate::error::{Error, Result};
+use crate::page::{Branch, Damage, Leaf, Order, ValueKind, header};
+use crate::tree::desc::MAX_DEPTH;
+use crate::tree::{Pages, Ref, RunRef, Snapshot, TreeDesc};
+
+use super::CheckReport;
+use super::account::{Account, Use};
+
+pub(super) struct Walk<'c, 'p> {
+    pub(super) snapshot: Snapshot<'p>,
+    pub(super) account: &'c mut Account,
+    pub(super) report: &'c mut CheckReport,
+    pub(super) progress: &'c mut dyn FnMut(u64, u64) -> bool,
+}
+
+/// What the walk of one tree counts and remembers.
+struct TreeWalk<'p, 't> {
+    name: &'t [u8],
+    order: Order,
+    table: u32,
+    counted: TreeDesc,
+    last_key: Option<&'p [u8]>,
+    tables: Vec<(Vec<u8>, TreeDesc)>,
+}
+
+/// Bounds that the separators above a page give its keys, in normal form.
+type Fence = Option<Vec<u8>>;
+
+impl<'p> Walk<'_, 'p> {
+    /// The table of tables, then each table.
+    pub(super) fn all_tables(&mut self, main: &TreeDesc) -> Result<()> {
+        let tables = self.tree(&[], main)?;
+        for (name, desc) in tables {
+            self.report.tables += 1;
+            self.report.entries += desc.entries;
+            self.tree(&name, &desc)?;
+        }
+        Ok(())
+    }
+
+    /// One tree; gives the tables whose descriptors it holds.
+    fn tree(&mut self, name: &[u8], desc: &TreeDesc) -> Result<Vec<(Vec<u8>, TreeDesc)>> {
+        // Without its comparator a table's order cannot be checked; its pages can.
+        let order = desc.options.builtin_order();
+        let unknown = order.is_none();
+        let mut tree = TreeWalk {
+            name,
+            order: order.unwrap_or(Order::Bytes),
+            table: desc.table,
+            counted: TreeDesc::empty(desc.table, desc.options),
+            last_key: None,
+            tables: Vec::new(),
+        };
+        if desc.depth > 0 {
+            if usize::from(desc.depth) > MAX_DEPTH {
+                self.report.problem(0, Some(name), "the tree is deeper than any can be");
+                return Ok(Vec::new());
+            }
+            self.page(&mut tree, desc.root, desc.depth - 1, &None, &None, unknown)?;
+        }
+        let c = &tree.counted;
+        for (what, counted, stored) in [
+            ("records", c.entries, desc.entries),
+            ("leaf pages", c.leaf_pages, desc.leaf_pages),
+            ("branch pages", c.branch_pages, desc.branch_pages),
+            ("value pages", c.run_pages, desc.run_pages),
+        ] {
+            if counted != stored {
+                let text = format!("{stored} {what} are stored in the descriptor, {counted} found");
+                self.report.problem(desc.root.page_no().0, Some(name), text);
+            }
+        }
+        self.report.leaf_pages += c.leaf_pages;
+        self.report.branch_pages += c.branch_pages;
+        self.report.run_pages += c.run_pages;
+        Ok(tree.tables)
+    }
+
+    fn page(
+        &mut self,
+        tree: &mut TreeWalk<'p, '_>,
+        at: Ref,
+        level: u8,
+        low: &Fence,
+        high: &Fence,
+        unknown_order: bool,
+    ) -> Result<()> {
+        let what = if level > 0 { Use::Branch } else { Use::Leaf };
+        if !self.account.add(at.0, 1, what, self.report, Some(tree.name)) {
+            return Ok(());
+        }
+        let done = self.report.leaf_pages + tree.counted.leaf_pages;
+        if done % 256 == 0 && !(self.progress)(done, self.report.pages) {
+            return Err(Error::Stopped);
+        }
+        let page = match self.verified(tree, at, level) {
+            Ok(page) => page,
+            Err(reason) => {
+                self.report.problem(at.0, Some(tree.name), reason);
+                return Ok(());
+            }
+        };
+        if level > 0 {
+            tree.counted.branch_pages += 1;
+            self.branch(tree, at, page, level, low, high, unknown_order)
+        } else {
+            tree.counted.leaf_pages += 1;
+            if let Err(damage) = self.leaf(tree, at, page, low, high, unknown_order) {
+                self.report.problem(at.0, Some(tree.name), damage.0);
+            }
+            Ok(())
+        }
+    }
+
+    /// The bytes of a page whose number, birth, checksum, level and owner are right.
+    fn verified(
+        &self,
+        tree: &TreeWalk<'_, '_>,
+        at: Ref,
+        level: u8,
+    ) -> std::result::Result<&'p [u8], String> {
+        let page = self.snapshot.page(at).map_err(|e| e.to_string())?;
+        header::verify(page, at.0).map_err(|d| d.0.to_string())?;
+        if header::level(page) != level {
+            return Err(format!("level {} where {level} is due", header::level(page)));
+        }
+        if header::table(page) != tree.table {
+            return Err("the page belongs to another table".into());
+        }
+        Ok(page)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the state of a recursive walk")]
+    fn branch(
+        &mut self,
+        tree: &mut TreeWalk<'p, '_>,
+        at: Ref,
+        page: &'p [u8],
+        level: u8,
+        low: &Fence,
+        high: &Fence,
+        unknown_order: bool,
+    ) -> Result<()> {
+        let parsed = Branch::new(page).and_then(|b| {
+            b.check(&tree.order)?;
+            if b.count() == 0 {
+                return Err(Damage("a branch without children"));
+            }
+            Ok(b)
+        });
+        let branch = match parsed {
+            Ok(branch) => branch,
+            Err(damage) => {
+                self.report.problem(at.0, Some(tree.name), damage.0);
+                return Ok(());
+            }
+        };
+        let mut below = low.clone();
+        for i in 0..branch.count() {
+            let mut separator = Vec::new();
+            let above = if i + 1 < branch.count() {
+                if let Err(damage) = branch.separator(i + 1, &mut separator) {
+                    self.report.problem(at.0, Some(tree.name), damage.0);
+                    return Ok(());
+                }
+                Some(separator)
+            } else {
+                high.clone()
+            };
+            let outside = |a: &Fence, b: &Fence| matches!((a, b), (Some(a), Some(b)) if a > b);
+            if !unknown_order
+                && (outside(&below, &above) || outside(low, &above) || outside(&above, high))
+            {
+                self.report.problem(at.0, Some(tree.name), "a separator outside its fences");
+            }
+            match branch.child(i) {
+                Ok(child) => {
+                    self.page(tree, Ref(child), level - 1, &below, &above, unknown_order)?
+                }
+                Err(damage) => self.report.problem(at.0, Some(tree.name), damage.0),
+            }
+            below = above;
+        }
+        Ok(())
+    }
+
+    fn leaf(
+        &mut self,
+        tree: &mut TreeWalk<'p, '_>,
+        at: Ref,
+        page: &'p [u8],
+        low: &Fence,
+        high: &Fence,
+        unknown_order: bool,
+    ) -> std::result::Result<(), Damage> {
+        let leaf = Leaf::new(page)?;
+        if unknown_order {
+            (0..leaf.count()).try_for_each(|i| leaf.entry(i).map(drop))?
+        } else {
+            leaf.check(&tree.order)?;
+        }
+        if leaf.count() == 0 {
+            return Err(Damage("an empty leaf"));
+        }
+        tree.counted.entries += leaf.count() as u64;
+        let (first, last) = (leaf.key(0)?, leaf.key(leaf.count() - 1)?);
+        if !unknown_order {
+            let norm = |key: &[u8]| normal(&tree.order, key);
+            if tree.last_key.is_some_and(|k| !tree.order.compare(k, first).is_lt()) {
+                return Err(Damage("the leaf does not follow the one before it"));
+            }
+            if low.as_ref().is_some_and(|f| norm(first) < *f)
+                || high.as_ref().is_some_and(|f| norm(last) >= *f)
+            {
+                return Err(Damage("keys outside the separators above"));
+            }
+        }
+        tree.last_key = Some(last);
+        for i in 0..leaf.count() {
+            let entry = leaf.entry(i)?;
+            match entry.kind {
+                ValueKind::Run => self.run(tree, at, entry.value)?,
+                ValueKind::Tree if tree.name.is_empty() => {
+                    let desc = TreeDesc::from_bytes(entry.value)?;
+                    tree.tables.push((entry.key.to_vec(), desc));
+                }
+                ValueKind::Inline => {}
+                _ => return Err(Damage("a kind of value that this table cannot hold")),
+            }
+        }
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        tree: &mut TreeWalk<'p, '_>,
+        at: Ref,
+        value: &[u8],
+    ) -> std::result::Result<(), Damage> {
+        let run = RunRef::load(value)?;
+        let pages = run.pages(self.snapshot.page_size().trailing_zeros());
+        tree.counted.run_pages += pages;
+        if !self.account.add(run.first, pages, Use::Run, self.report, Some(tree.name)) {
+            return Ok(());
+        }
+        let bytes = self.snapshot.run(at, &run);
+        run.verify(bytes.map_err(|_| Damage("a value run leads outside the store"))?)
+    }
+}
+
+/// A key in normal form.
+fn normal(order: &Order, key: &[u8]) -> Vec<u8> {
+    match order {
+        Order::Reversed => key.iter().rev().copied().collect(),
+        _ => key.to_vec(),
+    }
+}

@@ -1,0 +1,447 @@
+//! The workspace of a write transaction: every change of a page goes through it.
+//!
+//! It knows which nesting level runs, copies a page before that level changes it, and books what
+//! was set free: pages of the snapshot (they die with this commit), pages this transaction itself
+//! had already written (spilled; they go straight back to free space), slots of outer levels
+//! (dropped only if the inner level commits).
+
+use crate::error::{Error, Result};
+use crate::num::PageNo;
+use crate::page::{self, Branch, Damage, FLAG_DIRTY_RUNS, Kind, header};
+use crate::space::Extent;
+use crate::tree::{Pages, Ref, RunRef, Snapshot};
+
+use super::arena::{Arena, Level};
+
+/// Pages of the snapshot that the transaction no longer refers to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Freed {
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+    pub(crate) birth: u64,
+}
+
+/// A large value that is still in memory.
+struct DirtyRun {
+    bytes: Box<[u8]>,
+    level: Level,
+}
+
+/// What a nesting level must remember to be undone or handed over.
+struct Nested {
+    owned: Vec<u32>,
+    superseded: Vec<u32>,
+    owned_runs: Vec<u32>,
+    superseded_runs: Vec<u32>,
+    freed: usize,
+    returned: usize,
+    spilled: usize,
+}
+
+/// Where the map of the file is; `Snapshot`s are made of it on demand.
+#[derive(Clone, Copy)]
+pub(crate) struct MapView {
+    base: *const u8,
+    shift: u32,
+    end: u64,
+}
+
+/// The dirty half of a write transaction.
+pub(crate) struct Workspace {
+    map: MapView,
+    txn: u64,
+    arena: Arena,
+    runs: Vec<Option<DirtyRun>>,
+    run_bytes: u64,
+    levels: Vec<Nested>,
+    /// Pages of the snapshot that died.
+    pub(crate) freed: Vec<Freed>,
+    /// Pages written by this transaction before its commit.
+    pub(crate) spilled: Vec<Extent>,
+    /// Of those, the ones no longer in use.
+    pub(crate) returned: Vec<Extent>,
+    /// Buffers for the tree code.
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) separator: Vec<u8>,
+}
+
+/// The transaction's view: dirty pages from the arena, clean ones from the map.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'w> {
+    snapshot: Snapshot<'w>,
+    ws: &'w Workspace,
+}
+
+impl<'w> Pages<'w> for View<'w> {
+    #[inline]
+    fn page(&self, at: Ref) -> Result<&'w [u8]> {
+        match at.slot() {
+            None => self.snapshot.page(at),
+            Some(slot) => self.ws.arena.page(slot).ok_or_else(|| {
+                at.damaged()(Damage("a reference to an unwritten page in a written one"))
+            }),
+        }
+    }
+
+    fn run(&self, holder: Ref, run: &RunRef) -> Result<&'w [u8]> {
+        match run.slot() {
+            None => self.snapshot.run(holder, run),
+            Some(slot) => self.ws.dirty_run(slot).ok_or_else(|| {
+                holder.damaged()(Damage("a reference to an unwritten value in a written page"))
+            }),
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, at: Ref) {
+        if at.slot().is_none() {
+            self.snapshot.prefetch(at);
+        }
+    }
+}
+
+impl Workspace {
+    /// A workspace for transaction `txn` on top of a snapshot whose pages end at `end`.
+    ///
+    /// # Safety
+    /// As [`Snapshot::new`], for the life of the workspace: the pages below `end`, and those
+    /// that [`Workspace::extend`] adds, stay mapped, inside the file and unchanged.
+    pub(crate) unsafe fn new(
+        base: *const u8,
+        shift: u32,
+        end: u64,
+        txn: u64,
+        arena: Arena,
+    ) -> Workspace {
+        Workspace {
+            map: MapView { base, shift, end },
+            txn,
+            arena,
+            runs: Vec::new(),
+            run_bytes: 0,
+            levels: Vec::new(),
+            freed: Vec::new(),
+            spilled: Vec::new(),
+            returned: Vec::new(),
+            scratch: Vec::new(),
+            separator: Vec::new(),
+        }
+    }
+
+    /// The arena, for the next transaction.
+    pub(crate) fn into_arena(self) -> Arena {
+        self.arena
+    }
+
+    pub(crate) fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    pub(crate) fn txn(&self) -> u64 {
+        self.txn
+    }
+
+    pub(crate) fn page_size(&self) -> usize {
+        1 << self.map.shift
+    }
+
+    pub(crate) fn page_shift(&self) -> u32 {
+        self.map.shift
+    }
+
+    /// Pages written early may lie behind the snapshot's end; the view follows.
+    pub(crate) fn extend(&mut self, end: u64) {
+        self.map.end = self.map.end.max(end);
+    }
+
+    /// What the transaction sees.
+    #[inline]
+    pub(crate) fn view(&self) -> View<'_> {
+        // SAFETY: promised to `new`; the borrow of self bounds the view's life.
+        let snapshot =
+            unsafe { Snapshot::new(self.map.base, self.map.shift, self.map.end, self.txn, None) };
+        View { snapshot, ws: self }
+    }
+
+    /// Nesting level that runs: 1 for the transaction itself.
+    pub(crate) fn level(&self) -> Level {
+        self.levels.len() as Level + 1
+    }
+
+    /// Bytes of memory that dirty pages and values take.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        ((self.arena.live() as u64) << self.map.shift) + self.run_bytes
+    }
+
+    /// Bytes of large values in memory.
+    pub(crate) fn run_bytes(&self) -> u64 {
+        self.run_bytes
+    }
+
+    // ---- pages ----
+
+    /// The bytes of a dirty page of the running level.
+    #[inline]
+    pub(crate) fn page_mut(&mut self, slot: u32) -> Result<&mut [u8]> {
+        self.arena.page_mut(slot).ok_or_else(lost_slot)
+    }
+
+    pub(crate) fn pair_mut(&mut self, a: u32, b: u32) -> Result<(&mut [u8], &mut [u8])> {
+        self.arena.pair_mut(a, b).ok_or_else(lost_slot)
+    }
+
+    /// A dirty page to change and any other page to read from.
+    pub(crate) fn change_from(&mut self, slot: u32, from: Ref) -> Result<(&mut [u8], &[u8])> {
+        if let Some(other) = from.slot() {
+            let (a, b) = self.pair_mut(slot, other)?;
+            return Ok((a, b));
+        }
+        // SAFETY: promised to `new`; the borrow of self bounds the bytes' life, and pages of the
+        // map never alias the arena.
+        let snapshot =
+            unsafe { Snapshot::new(self.map.base, self.map.shift, self.map.end, self.txn, None) };
+        let source = snapshot.page(from)?;
+        check_clean(from, source)?;
+        Ok((self.arena.page_mut(slot).ok_or_else(lost_slot)?, source))
+    }
+
+    /// A new page of the running level. The caller initialises it.
+    pub(crate) fn new_page(&mut self) -> Result<u32> {
+        let level = self.level();
+        let slot = self.arena.alloc(level)?;
+        if let Some(nested) = self.levels.last_mut() {
+            nested.owned.push(slot);
+        }
+        Ok(slot)
+    }
+
+    /// True when the running level may change the page as it is.
+    #[inline]
+    pub(crate) fn owns(&self, at: Ref) -> bool {
+        at.slot().is_some_and(|slot| self.arena.level(slot) == self.level())
+    }
+
+    /// Makes a page changeable by the running level; gives its slot.
+    #[inline]
+    pub(crate) fn touch(&mut self, at: Ref) -> Result<u32> {
+        match at.slot() {
+            Some(slot) if self.arena.level(slot) == self.level() => Ok(slot),
+            Some(slot) => self.copy_outer(slot),
+            None => self.copy_clean(at),
+        }
+    }
+
+    fn copy_outer(&mut self, old: u32) -> Result<u32> {
+        let slot = self.new_page()?;
+        let (to, from) = self.pair_mut(slot, old)?;
+        to.copy_from_slice(from);
+        if let Some(nested) = self.levels.last_mut() {
+            nested.superseded.push(old);
+        }
+        Ok(slot)
+    }
+
+    fn copy_clean(&mut self, at: Ref) -> Result<u32> {
+        let slot = self.new_page()?;
+        let (to, from) = self.change_from(slot, at)?;
+        to.copy_from_slice(from);
+        let birth = header::birth(to);
+        self.free_clean(at.0, 1, birth);
+        Ok(slot)
+    }
+
+    /// Drops a page that nothing refers to any more.
+    pub(crate) fn drop_page(&mut self, at: Ref) -> Result<()> {
+        let Some(slot) = at.slot() else {
+            let birth = header::birth(self.view().page(at)?);
+            self.free_clean(at.0, 1, birth);
+            return Ok(());
+        };
+        let level = self.level();
+        match self.levels.last_mut() {
+            Some(nested) if self.arena.level(slot) != level => nested.superseded.push(slot),
+            _ => self.arena.release(slot),
+        }
+        Ok(())
+    }
+
+    /// Books pages of the file as no longer in use.
+    fn free_clean(&mut self, first: u64, count: u64, birth: u64) {
+        if birth == self.txn {
+            self.returned.push(Extent { first, count });
+        } else {
+            self.freed.push(Freed { first, count, birth });
+        }
+    }
+
+    // ---- value runs ----
+
+    /// Keeps a large value of `len` bytes in memory; the caller fills it.
+    pub(crate) fn new_run(&mut self, len: usize) -> Result<RunRef> {
+        let index = u32::try_from(self.runs.len())
+            .map_err(|_| Error::Invalid("a transaction holds at most 2^32 large values"))?;
+        let level = self.level();
+        self.runs.push(Some(DirtyRun { bytes: vec![0; len].into_boxed_slice(), level }));
+        self.run_bytes += len as u64;
+        if let Some(nested) = self.levels.last_mut() {
+            nested.owned_runs.push(index);
+        }
+        Ok(RunRef::dirty(index, len as u64, self.txn))
+    }
+
+    pub(crate) fn dirty_run(&self, index: u32) -> Option<&[u8]> {
+        Some(&self.runs.get(index as usize)?.as_ref()?.bytes)
+    }
+
+    pub(crate) fn dirty_run_mut(&mut self, index: u32) -> Option<&mut [u8]> {
+        Some(&mut self.runs.get_mut(index as usize)?.as_mut()?.bytes)
+    }
+
+    /// True when the running level put the value there itself.
+    pub(crate) fn owns_run(&self, index: u32) -> bool {
+        let run = self.runs.get(index as usize).and_then(Option::as_ref);
+        run.is_some_and(|r| r.level == self.level())
+    }
+
+    /// Drops a large value that no record refers to any more.
+    pub(crate) fn drop_run(&mut self, run: &RunRef) {
+        let Some(index) = run.slot() else {
+            let pages = run.pages(self.map.shift);
+            if pages > 0 {
+                self.free_clean(run.first, pages, run.birth);
+            }
+            return;
+        };
+        let owned = self.owns_run(index);
+        match self.levels.last_mut() {
+            Some(nested) if !owned => nested.superseded_runs.push(index),
+            _ => self.forget_run(index),
+        }
+    }
+
+    /// Frees the memory of a run, which is written or dropped.
+    pub(crate) fn forget_run(&mut self, index: u32) {
+        if let Some(run) = self.runs.get_mut(index as usize).and_then(Option::take) {
+            self.run_bytes -= run.bytes.len() as u64;
+        }
+    }
+
+    /// Pages that the runs in memory will fill.
+    pub(crate) fn run_pages(&self) -> u64 {
+        self.run_sizes().iter().map(|(_, pages)| pages).sum()
+    }
+
+    /// Index and pages of each run in memory, by index.
+    pub(crate) fn run_sizes(&self) -> Vec<(u32, u64)> {
+        let runs = self.runs.iter().enumerate();
+        runs.filter_map(|(i, run)| {
+            let len = run.as_ref()?.bytes.len() as u64;
+            Some((i as u32, len.div_ceil(1 << self.map.shift)))
+        })
+        .collect()
+    }
+
+    /// Frees a slot whose page was written early.
+    pub(crate) fn forget_slot(&mut self, slot: u32) {
+        self.arena.release(slot);
+    }
+
+    // ---- nesting ----
+
+    /// Opens a nesting level.
+    pub(crate) fn begin_level(&mut self) {
+        self.levels.push(Nested {
+            owned: Vec::new(),
+            superseded: Vec::new(),
+            owned_runs: Vec::new(),
+            superseded_runs: Vec::new(),
+            freed: self.freed.len(),
+            returned: self.returned.len(),
+            spilled: self.spilled.len(),
+        });
+    }
+
+    /// Hands the level's pages to the one outside.
+    pub(crate) fn commit_level(&mut self) {
+        let Some(inner) = self.levels.pop() else { return };
+        let outer = self.level();
+        for slot in inner.superseded {
+            self.drop_for(slot, outer);
+        }
+        for index in inner.superseded_runs {
+            match self.levels.last_mut() {
+                Some(nested)
+                    if self
+                        .runs
+                        .get(index as usize)
+                        .and_then(Option::as_ref)
+                        .is_some_and(|r| r.level != outer) =>
+                {
+                    nested.superseded_runs.push(index);
+                }
+                _ => self.forget_run(index),
+            }
+        }
+        for &slot in &inner.owned {
+            if self.arena.level(slot) > outer {
+                self.arena.set_level(slot, outer);
+            }
+        }
+        for &index in &inner.owned_runs {
+            if let Some(Some(run)) = self.runs.get_mut(index as usize) {
+                run.level = outer;
+            }
+        }
+        if let Some(nested) = self.levels.last_mut() {
+            nested.owned.extend(inner.owned);
+            nested.owned_runs.extend(inner.owned_runs);
+        }
+    }
+
+    fn drop_for(&mut self, slot: u32, level: Level) {
+        match self.levels.last_mut() {
+            Some(nested) if self.arena.level(slot) != level => nested.superseded.push(slot),
+            _ => self.arena.release(slot),
+        }
+    }
+
+    /// Undoes what the level did.
+    pub(crate) fn abort_level(&mut self) {
+        let running = self.level();
+        let Some(inner) = self.levels.pop() else { return };
+        for slot in inner.owned {
+            if self.arena.level(slot) == running {
+                self.arena.release(slot);
+            }
+        }
+        for index in inner.owned_runs {
+            self.forget_run(index);
+        }
+        self.freed.truncate(inner.freed);
+        self.returned.truncate(inner.returned);
+        let spilled = self.spilled.split_off(inner.spilled);
+        self.spilled.extend_from_slice(&spilled);
+        self.returned.extend(spilled);
+    }
+}
+
+/// A page from the file must not carry what only dirty pages carry: it would alias the arena.
+fn check_clean(at: Ref, bytes: &[u8]) -> Result<()> {
+    if header::flags(bytes) & FLAG_DIRTY_RUNS != 0 {
+        return Err(at.damaged()(Damage("a written page with an unwritten value")));
+    }
+    if matches!(page::header::kind(bytes), Ok(Kind::Branch)) {
+        let branch = Branch::new(bytes).map_err(at.damaged())?;
+        for i in 0..branch.count() {
+            if Ref(branch.child(i).map_err(at.damaged())?).slot().is_some() {
+                return Err(at.damaged()(Damage("a written branch with an unwritten child")));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn lost_slot() -> Error {
+    Error::Corrupted { page: PageNo(0), reason: "a dirty page is referred to twice or not at all" }
+}

@@ -1,0 +1,109 @@
+//! A checkpoint: the newest weak commit becomes steady, while readers and the writer go on.
+//!
+//! 1. Under the meta lock: copy the newest meta, pin its snapshot (as a reader does).
+//! 2. Flush: all pages of that commit and of those before it are on disk.
+//! 3. Under the meta lock: write the copy as a steady meta into a slot that no anchor needs.
+//! 4. Flush: the steady meta is on disk.
+//! 5. Under the meta lock: if the slot still holds it, this commit is the steady point now; only
+//!    then does the pin of the one before go.
+//!
+//! A writer that is in the middle of a transaction is not waited for: the meta lock is held for
+//! the writes of metas only.
+
+use crate::error::{Error, Result};
+use crate::shared::{ReaderId, Shared, Word};
+use crate::sync::Ordering;
+
+use super::meta::{Meta, Trust};
+use super::metas::{self, SlotState};
+use super::{EnvInner, Root};
+
+/// The meta lock, released on drop.
+pub(crate) struct MetaLock<'a>(&'a Shared);
+
+impl<'a> MetaLock<'a> {
+    pub(crate) fn take(shared: &'a Shared) -> Result<MetaLock<'a>> {
+        shared.lock_meta()?;
+        Ok(MetaLock(shared))
+    }
+}
+
+impl Drop for MetaLock<'_> {
+    fn drop(&mut self) {
+        self.0.unlock_meta();
+    }
+}
+
+struct Pin<'a>(&'a Shared, Option<ReaderId>);
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.1.take() {
+            self.0.end_read(id);
+        }
+    }
+}
+
+/// Makes the commit that is newest now durable; returns when it is, or was already.
+pub(crate) fn checkpoint(env: &EnvInner) -> Result<()> {
+    if env.options.read_only {
+        return Err(Error::ReadOnly);
+    }
+    let _turn = env.checkpoint_turn();
+    let target = env.shared.newest();
+    while env.steady() < target {
+        env.check_writable()?;
+        attempt(env)?;
+    }
+    Ok(())
+}
+
+fn attempt(env: &EnvInner) -> Result<()> {
+    let (meta, _pin) = capture(env)?;
+    let txn = meta.txn;
+    flush(env)?;
+    let slot = {
+        let _lock = MetaLock::take(&env.shared)?;
+        if env.steady() >= txn {
+            return Ok(());
+        }
+        let slot = metas::victim(&env.shared, Some(txn));
+        metas::set_slot(&env.shared, slot, txn, SlotState::Pending);
+        metas::write(env.data.as_ref(), slot, &meta)?;
+        slot
+    };
+    flush(env)?;
+    let _lock = MetaLock::take(&env.shared)?;
+    if metas::holds(&env.shared, slot, txn, SlotState::Pending) {
+        metas::set_slot(&env.shared, slot, txn, SlotState::Steady);
+        if env.steady() < txn {
+            env.shared.word(Word::Steady).store(txn, Ordering::SeqCst);
+        }
+    }
+    Ok(())
+}
+
+/// The newest meta in its steady form, with its snapshot pinned.
+fn capture(env: &EnvInner) -> Result<(Meta, Pin<'_>)> {
+    let _lock = MetaLock::take(&env.shared)?;
+    let (id, words) = env.shared.begin_read()?;
+    let pin = Pin(&env.shared, Some(id));
+    let mut meta = metas::load(env.data.as_ref(), &env.shared, env.shift)?;
+    if Root::from_words(&words).is_none_or(|root| root.txn != meta.txn) {
+        return Err(Error::Corrupted {
+            page: crate::num::PageNo(0),
+            reason: "the newest meta is not the one published",
+        });
+    }
+    meta.trust = Trust::Steady;
+    meta.digest = 0;
+    Ok((meta, pin))
+}
+
+/// Flushes the data file; a failure poisons the writer, because nothing tells what was lost.
+pub(crate) fn flush(env: &EnvInner) -> Result<()> {
+    env.data.sync_data().map_err(|source| {
+        env.poison();
+        Error::io_at("flush", env.data.path())(source)
+    })
+}

@@ -1,0 +1,138 @@
+//! The thread that turns weak commits steady by bytes and time (`Durability::Lazy`).
+//!
+//! It owns no state of the store: it waits, then asks for a checkpoint. [`Closer`], which only the
+//! handles own, ends it when the last handle is dropped.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+use super::EnvInner;
+use super::checkpoint;
+
+/// What commits tell the thread.
+pub(crate) struct Flusher {
+    bounds: Option<(u64, Duration)>,
+    unsynced: AtomicU64,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// When the oldest commit that is not steady was made.
+    oldest: Option<Instant>,
+    full: bool,
+    stop: bool,
+}
+
+/// What the thread does next.
+enum Turn {
+    Flush,
+    Stop,
+}
+
+impl Flusher {
+    pub(crate) fn new(bounds: Option<(u64, Duration)>) -> Flusher {
+        let state = Mutex::new(State::default());
+        Flusher { bounds, unsynced: AtomicU64::new(0), state, wake: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// A weak commit of `bytes` was made.
+    pub(crate) fn committed(&self, bytes: u64) {
+        let Some((limit, _)) = self.bounds else { return };
+        let before = self.unsynced.fetch_add(bytes, Ordering::Relaxed);
+        // The thread sleeps until the period ends; it is woken for the first and the last byte.
+        if before == 0 || (before < limit && before + bytes >= limit) {
+            let mut state = self.lock();
+            state.oldest.get_or_insert_with(Instant::now);
+            state.full |= before + bytes >= limit;
+            self.wake.notify_one();
+        }
+    }
+
+    fn wait(&self, period: Duration) -> Turn {
+        let mut state = self.lock();
+        loop {
+            if state.stop {
+                return Turn::Stop;
+            }
+            let due = state.oldest.map(|t| period.saturating_sub(t.elapsed()));
+            if state.full || due.is_some_and(|d| d.is_zero()) {
+                state.full = false;
+                state.oldest = None;
+                self.unsynced.store(0, Ordering::Relaxed);
+                return Turn::Flush;
+            }
+            state = match due {
+                None => self.wake.wait(state).unwrap_or_else(|e| e.into_inner()),
+                Some(due) => {
+                    self.wake.wait_timeout(state, due).unwrap_or_else(|e| e.into_inner()).0
+                }
+            };
+        }
+    }
+
+    fn stop(&self) {
+        self.lock().stop = true;
+        self.wake.notify_all();
+    }
+}
+
+/// Dropped with the last handle: ends the thread, and makes weak commits durable unless told not
+/// to.
+pub(crate) struct Closer {
+    env: Arc<EnvInner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Closer {
+    pub(crate) fn start(env: &Arc<EnvInner>) -> Result<Arc<Closer>> {
+        let thread = match env.flusher.bounds {
+            None => None,
+            Some((_, period)) => {
+                let env = Arc::clone(env);
+                let spawned = std::thread::Builder::new()
+                    .name("zubilo-flusher".into())
+                    .spawn(move || flush_until_stopped(&env, period));
+                Some(spawned.map_err(Error::io("start the flusher's thread"))?)
+            }
+        };
+        Ok(Arc::new(Closer { env: Arc::clone(env), thread: Mutex::new(thread) }))
+    }
+}
+
+fn flush_until_stopped(env: &EnvInner, period: Duration) {
+    while let Turn::Flush = env.flusher.wait(period) {
+        // A failure poisons the writer, which reports it at the next commit.
+        if checkpoint::checkpoint(env).is_err() {
+            env.poison();
+        }
+    }
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        if self.env.is_forked() {
+            return;
+        }
+        self.env.flusher.stop();
+        let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
+        if let Some(thread) = thread {
+            // A panic of the thread has been reported by its own message.
+            let _ = thread.join();
+        }
+        let skip = self.env.close_without_sync.load(Ordering::SeqCst);
+        if !skip && self.env.check_writable().is_ok() {
+            // Dropping cannot report; `Env::close` can.
+            let _ = checkpoint::checkpoint(&self.env);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! How long the file is and how long it may become.
+
+use crate::error::{Error, Result};
+use crate::shared::Word;
+use crate::sync::Ordering;
+
+use super::EnvInner;
+use super::meta::{META_COUNT, StoredGeometry};
+use super::options::Geometry;
+
+const GROWTH_MIN: u64 = 256 << 10;
+const GROWTH_MAX: u64 = 64 << 20;
+
+impl From<Geometry> for StoredGeometry {
+    fn from(g: Geometry) -> StoredGeometry {
+        StoredGeometry { lower: g.lower, upper: g.upper, growth: g.growth, shrink: g.shrink }
+    }
+}
+
+impl From<StoredGeometry> for Geometry {
+    fn from(g: StoredGeometry) -> Geometry {
+        Geometry { lower: g.lower, upper: g.upper, growth: g.growth, shrink: g.shrink }
+    }
+}
+
+/// Bytes the file grows by when it is `len` long.
+pub(crate) fn growth_step(geometry: &StoredGeometry, len: u64) -> u64 {
+    match geometry.growth {
+        0 => (len / 16).clamp(GROWTH_MIN, GROWTH_MAX),
+        step => step,
+    }
+}
+
+impl EnvInner {
+    /// Pages that the file may have at most.
+    pub(crate) fn page_limit(&self, geometry: &StoredGeometry) -> u64 {
+        geometry.upper.min(self.data.reserved()) >> self.shift
+    }
+
+    /// The error for a transaction that does not fit.
+    pub(crate) fn full(&self, geometry: &StoredGeometry) -> Error {
+        Error::MapFull { limit: self.page_limit(geometry) << self.shift }
+    }
+
+    /// Makes the file reach to page `end`. The new space is really allocated; small growth for a
+    /// commit that is flushed is also written once, because a flush after a write into
+    /// never-written space costs twice.
+    pub(crate) fn ensure_len(&self, geometry: &StoredGeometry, end: u64) -> Result<()> {
+        let known = self.shared.word(Word::FileLen);
+        let need = end << self.shift;
+        let len = known.load(Ordering::SeqCst);
+        if need <= len {
+            return Ok(());
+        }
+        let step = growth_step(geometry, len);
+        let limit = self.page_limit(geometry) << self.shift;
+        let page = 1u64 << self.shift;
+        let wish = need.saturating_add(step).next_multiple_of(page.max(64 << 10)).min(limit);
+        let small = need - len <= step;
+        let grown = self.data.grow(wish, small && self.is_sync());
+        let wish = match grown {
+            Ok(()) => wish,
+            // The step may be more than the disk has left; the need may still fit.
+            Err(_) => {
+                self.data.grow(need, false).map_err(Error::io_at("grow", self.data.path()))?;
+                need
+            }
+        };
+        known.store(wish, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Cuts the free tail of the file, if it is long enough. Only while the newest commit is
+    /// steady: an older one could still need the length. The caller holds the writer lock.
+    pub(crate) fn cut_tail(&self, geometry: &StoredGeometry, end: u64) -> Result<()> {
+        let known = self.shared.word(Word::FileLen);
+        let len = known.load(Ordering::SeqCst);
+        let step = growth_step(geometry, len);
+        let threshold = match geometry.shrink {
+            0 => step.saturating_mul(2),
+            bytes => bytes,
+        };
+        let keep = (end.max(META_COUNT) << self.shift).max(geometry.lower);
+        if len.saturating_sub(keep) < threshold.max(1) || self.steady() != self.shared.newest() {
+            return Ok(());
+        }
+        let target = keep.saturating_add(step.min(threshold / 2)).next_multiple_of(64 << 10);
+        if target >= len {
+            return Ok(());
+        }
+        self.data.truncate(target).map_err(Error::io_at("cut the tail of", self.data.path()))?;
+        known.store(target, Ordering::SeqCst);
+        Ok(())
+    }
+}

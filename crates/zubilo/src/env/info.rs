@@ -1,0 +1,101 @@
+//! What a store tells about itself.
+
+use crate::error::Result;
+use crate::num::TxnId;
+use crate::sync::Ordering;
+
+use super::options::Geometry;
+use super::{Env, checkpoint::MetaLock, metas};
+use crate::shared::Word;
+
+/// A live read transaction, in any process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReaderInfo {
+    /// Its process.
+    pub pid: u32,
+    /// Its thread, as the system numbers threads.
+    pub thread: u64,
+    /// Its snapshot.
+    pub txn: TxnId,
+    /// Commits made since its snapshot.
+    pub lag: u64,
+}
+
+/// State and size of a store.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EnvInfo {
+    /// Bytes of a page.
+    pub page_size: usize,
+    /// Newest commit.
+    pub newest: TxnId,
+    /// Newest commit that is known to be on disk.
+    pub steady: TxnId,
+    /// Length of the file in bytes.
+    pub file_len: u64,
+    /// Bytes up to the last page ever used.
+    pub used_len: u64,
+    /// Bytes of address space reserved for the map.
+    pub reserved: u64,
+    /// Bounds and steps of the file.
+    pub geometry: Geometry,
+    /// Slots of the reader table.
+    pub max_readers: u32,
+    /// The live readers.
+    pub readers: Vec<ReaderInfo>,
+    /// Identity of the store, given at creation.
+    pub uuid: [u8; 16],
+}
+
+impl EnvInfo {
+    /// The snapshot of the oldest reader.
+    pub fn oldest_reader(&self) -> Option<TxnId> {
+        self.readers.iter().map(|r| r.txn).min()
+    }
+}
+
+impl Env {
+    /// State and size of the store.
+    pub fn info(&self) -> Result<EnvInfo> {
+        let env = &self.inner;
+        env.check_alive()?;
+        let meta = {
+            let _lock = MetaLock::take(&env.shared)?;
+            metas::load(env.data.as_ref(), &env.shared, env.shift)?
+        };
+        Ok(EnvInfo {
+            page_size: env.page_size(),
+            newest: TxnId(meta.txn),
+            steady: TxnId(env.steady()),
+            file_len: env.shared.word(Word::FileLen).load(Ordering::SeqCst),
+            used_len: meta.end << env.shift,
+            reserved: env.data.reserved(),
+            geometry: meta.geometry.into(),
+            max_readers: env.shared.max_readers(),
+            readers: self.readers(),
+            uuid: meta.uuid,
+        })
+    }
+
+    /// The live read transactions of all processes.
+    pub fn readers(&self) -> Vec<ReaderInfo> {
+        let newest = self.inner.shared.newest();
+        let readers = self.inner.shared.readers().into_iter();
+        readers
+            .map(|r| ReaderInfo {
+                pid: r.pid,
+                thread: r.thread,
+                txn: TxnId(r.txn),
+                lag: newest.saturating_sub(r.txn),
+            })
+            .collect()
+    }
+
+    /// Clears the slots of readers whose processes are gone, and gives their number. The writer
+    /// does so by itself when such a reader holds pages back.
+    pub fn clean_readers(&self) -> Result<u32> {
+        self.inner.check_alive()?;
+        Ok(self.inner.shared.clean_dead())
+    }
+}

@@ -1,0 +1,195 @@
+//! The three meta pages: which one is believed at open, which one is overwritten next.
+//!
+//! Rule: the meta of the last steady commit known to be on disk is never overwritten; nor is one
+//! that is on its way to become it, nor the newest one, as long as another can be taken. What a
+//! slot holds is kept in the lock file, `txn << 2 | state`, and changed under the meta lock only.
+
+use std::io::IoSlice;
+
+use crate::error::{Error, Result};
+use crate::num::PageNo;
+use crate::platform::DataFile;
+use crate::shared::{Shared, Word};
+use crate::sync::Ordering;
+
+use super::meta::{META_COUNT, META_SIZE, Meta};
+
+/// The words that describe the three slots.
+pub(crate) const SLOT_WORDS: [Word; META_COUNT as usize] =
+    [Word::MetaSlot0, Word::MetaSlot1, Word::MetaSlot2];
+
+/// State of a meta slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotState {
+    /// Nothing is known to be on disk.
+    Weak,
+    /// Becomes steady with the flush that is under way.
+    Pending,
+    /// On disk with all its pages.
+    Steady,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    txn: u64,
+    state: SlotState,
+}
+
+fn slot(shared: &Shared, i: usize) -> Slot {
+    let word = shared.word(SLOT_WORDS[i]).load(Ordering::SeqCst);
+    let state = match word & 3 {
+        0 => SlotState::Weak,
+        1 => SlotState::Pending,
+        _ => SlotState::Steady,
+    };
+    Slot { txn: word >> 2, state }
+}
+
+/// Records what a slot holds.
+pub(crate) fn set_slot(shared: &Shared, i: usize, txn: u64, state: SlotState) {
+    shared.word(SLOT_WORDS[i]).store(txn << 2 | state as u64, Ordering::SeqCst);
+}
+
+/// True while slot `i` holds what the caller put there.
+pub(crate) fn holds(shared: &Shared, i: usize, txn: u64, state: SlotState) -> bool {
+    let now = slot(shared, i);
+    now.txn == txn && now.state == state
+}
+
+/// The slot that holds the newest commit.
+pub(crate) fn newest_slot(shared: &Shared) -> Option<usize> {
+    let newest = shared.newest();
+    (0..SLOT_WORDS.len()).find(|&i| slot(shared, i).txn == newest)
+}
+
+/// The slot to overwrite next. `checkpoint` is the transaction that a checkpoint makes steady, if
+/// this is for one: it may replace an older checkpoint that has not ended.
+pub(crate) fn victim(shared: &Shared, checkpoint: Option<u64>) -> usize {
+    let newest = shared.newest();
+    let steady = shared.word(Word::Steady).load(Ordering::SeqCst);
+    let slots: Vec<Slot> = (0..SLOT_WORDS.len()).map(|i| slot(shared, i)).collect();
+    // 0 first: left by a writer that died before it published; then free; then the newest.
+    let rank = |i: usize| {
+        let s = slots[i];
+        let twin = slots
+            .iter()
+            .enumerate()
+            .any(|(j, o)| j != i && o.txn == s.txn && o.state != SlotState::Weak);
+        match s.state {
+            _ if s.txn > newest => 0,
+            SlotState::Steady if s.txn == steady => 9,
+            SlotState::Pending if s.txn > steady => match checkpoint {
+                Some(txn) if txn >= s.txn => 2,
+                _ => 8,
+            },
+            _ if s.txn == newest && !twin => 3,
+            _ => 1,
+        }
+    };
+    (0..slots.len()).min_by_key(|&i| (rank(i), slots[i].txn)).unwrap_or(0)
+}
+
+/// Writes `meta` into slot `i` of the file.
+pub(crate) fn write(data: &dyn DataFile, i: usize, meta: &Meta) -> Result<()> {
+    let page = meta.encode();
+    let at = (i as u64) << meta.page_shift;
+    match data.writable() {
+        Some(base) => {
+            let (at, len) = (at as usize, page.len());
+            // SAFETY: the metas lie inside the file, which the writable map covers; the meta lock
+            // makes this the only writer, and readers check the meta's checksum.
+            unsafe { std::ptr::copy_nonoverlapping(page.as_ptr(), base.add(at), len) };
+            Ok(())
+        }
+        None => data
+            .write_at(at, &mut [IoSlice::new(page.as_slice())])
+            .map_err(Error::io_at("write a meta page", data.path())),
+    }
+}
+
+/// A copy of the meta bytes at page `i`, if the file has them.
+fn bytes(data: &dyn DataFile, len: u64, i: u64, shift: u32) -> Option<[u8; META_SIZE]> {
+    let at = i << shift;
+    if at + META_SIZE as u64 > len.min(data.reserved()) {
+        return None;
+    }
+    let mut copy = [0; META_SIZE];
+    // SAFETY: the range lies inside file and map. Another process may be writing the page; the
+    // copy is checked by its checksum, never trusted as it is.
+    unsafe {
+        std::ptr::copy_nonoverlapping(data.base().add(at as usize), copy.as_mut_ptr(), META_SIZE);
+    }
+    Some(copy)
+}
+
+/// What the start of a file is.
+pub(crate) enum Found {
+    /// No byte, or only zeros of a creation that was cut off.
+    Nothing,
+    /// Valid metas, newest first, each with its slot.
+    Metas(Vec<(usize, Meta)>),
+    /// A store, but no meta of it is whole.
+    Damaged,
+    /// A store of another format version.
+    Version(u32),
+    /// Something else.
+    Foreign(&'static str),
+}
+
+/// Longest file of zeros that is taken for a cut-off creation.
+const RESIDUE_MAX: u64 = 1 << 20;
+
+/// Reads the metas of a file.
+pub(crate) fn read(data: &dyn DataFile) -> Result<Found> {
+    let len = data.len().map_err(Error::io_at("find the length of", data.path()))?;
+    if len == 0 {
+        return Ok(Found::Nothing);
+    }
+    let mut marked = None;
+    for shift in 12..=16 {
+        let mut metas = Vec::new();
+        for i in 0..META_COUNT {
+            let Some(page) = bytes(data, len, i, shift) else { continue };
+            marked = marked.or(Meta::version_of(&page));
+            if let Ok(meta) = Meta::decode(&page)
+                && meta.page_shift == shift
+            {
+                metas.push((i as usize, meta));
+            }
+        }
+        if let Some(uuid) = metas.iter().max_by_key(|(_, m)| m.txn).map(|(_, m)| m.uuid) {
+            metas.retain(|(_, m)| m.uuid == uuid);
+            metas.sort_by_key(|(_, m)| {
+                std::cmp::Reverse((m.txn, m.trust != super::meta::Trust::Weak))
+            });
+            return Ok(Found::Metas(metas));
+        }
+    }
+    Ok(match marked {
+        Some(1) => Found::Damaged,
+        Some(version) => Found::Version(version),
+        None if is_zero(data, len) => Found::Nothing,
+        None if len < META_SIZE as u64 => Found::Foreign("a file shorter than a page"),
+        None => Found::Foreign("no store's mark at its start"),
+    })
+}
+
+fn is_zero(data: &dyn DataFile, len: u64) -> bool {
+    if len > RESIDUE_MAX.min(data.reserved()) {
+        return false;
+    }
+    // SAFETY: the range lies inside file and map, see above; a file that is not yet a store has
+    // no writer.
+    let bytes = unsafe { std::slice::from_raw_parts(data.base(), len as usize) };
+    bytes.iter().all(|b| *b == 0)
+}
+
+/// The newest meta as the file holds it now; the caller keeps writers away or checks the number.
+pub(crate) fn load(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<Meta> {
+    let slot = newest_slot(shared);
+    let len = data.len().map_err(Error::io_at("find the length of", data.path()))?;
+    let page = slot.and_then(|i| bytes(data, len, i as u64, shift));
+    let no = PageNo(slot.unwrap_or(0) as u64);
+    let page = page.ok_or(Error::Corrupted { page: no, reason: "the newest meta is missing" })?;
+    Meta::decode(&page).map_err(|d| Error::Corrupted { page: no, reason: d.0 })
+}

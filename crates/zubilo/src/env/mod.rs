@@ -1,0 +1,257 @@
+//! The open store: file, map, lock file, and the state that its transactions share.
+//!
+//! [`Env`] is a cheap handle on [`EnvInner`], which lives as long as any handle or transaction.
+//! One process opens a file once: a second open of the same file gives the same store. Modules
+//! here own one thing each: `open` brings a file to life, `meta`/`metas` the anchors of commits,
+//! `ledger` the free-space books, `checkpoint` weak commits becoming steady, `flusher` the thread
+//! that asks for it.
+
+pub(crate) mod checkpoint;
+pub(crate) mod flusher;
+pub(crate) mod geometry;
+pub(crate) mod info;
+pub(crate) mod ledger;
+pub(crate) mod meta;
+pub(crate) mod metas;
+mod open;
+pub(crate) mod options;
+mod registry;
+pub(crate) mod verify;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering as StdOrdering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::dirty::Arena;
+use crate::error::{Error, Result};
+use crate::platform::{self, DataFile};
+use crate::shared::{RootWords, Shared, Word};
+use crate::space::Space;
+use crate::sync::Ordering;
+use crate::tree::TreeDesc;
+use crate::tree::desc::DESC_WORDS;
+use crate::txn::group::GroupQueue;
+use crate::txn::{ReadTxn, WriteTxn};
+
+use self::flusher::Flusher;
+use self::meta::{BlobRef, Meta};
+use self::options::{Durability, Options};
+use self::verify::Verifier;
+
+/// An open store. Clones are handles on the same store; the last one closes it.
+#[derive(Clone)]
+pub struct Env {
+    pub(crate) inner: Arc<EnvInner>,
+    /// Ends the flusher when the last handle goes; transactions do not hold it.
+    _closer: Arc<flusher::Closer>,
+}
+
+/// What all handles and transactions of an open store share.
+pub(crate) struct EnvInner {
+    pub(crate) data: Box<dyn DataFile>,
+    pub(crate) shared: Shared,
+    pub(crate) options: Options,
+    pub(crate) shift: u32,
+    pub(crate) boot_id: [u8; 16],
+    pub(crate) verifier: Option<Verifier>,
+    pub(crate) flusher: Flusher,
+    pub(crate) group: GroupQueue,
+    pub(crate) close_without_sync: AtomicBool,
+    fork_generation: u32,
+    writer: Mutex<Option<Box<WriterState>>>,
+    checkpointing: Mutex<()>,
+}
+
+/// What the writer keeps between its transactions; rebuilt from the file when another process
+/// committed or a commit failed.
+pub(crate) struct WriterState {
+    pub(crate) space: Space,
+    /// The meta of the newest commit.
+    pub(crate) meta: Meta,
+    /// Blobs behind its log, newest first.
+    pub(crate) chain: Vec<BlobRef>,
+    pub(crate) arena: Option<Arena>,
+    pub(crate) pins: Vec<u64>,
+}
+
+/// The root of a snapshot, as it stands in the lock file.
+#[derive(Clone, Copy)]
+pub(crate) struct Root {
+    pub(crate) txn: u64,
+    pub(crate) end: u64,
+    pub(crate) main: TreeDesc,
+    pub(crate) canary: [u64; 4],
+}
+
+impl Root {
+    pub(crate) fn of(meta: &Meta) -> Root {
+        Root { txn: meta.txn, end: meta.end, main: meta.main, canary: meta.canary }
+    }
+
+    pub(crate) fn to_words(self, shift: u32) -> RootWords {
+        let mut words = RootWords::default();
+        words[0] = self.txn;
+        words[1] = self.end;
+        words[2..2 + DESC_WORDS].copy_from_slice(&self.main.to_words());
+        words[12] = u64::from(shift);
+        words[13..17].copy_from_slice(&self.canary);
+        words
+    }
+
+    pub(crate) fn from_words(words: &RootWords) -> Option<Root> {
+        let main = TreeDesc::from_words(words[2..].first_chunk::<DESC_WORDS>()?)?;
+        let canary = *words[13..].first_chunk()?;
+        Some(Root { txn: words[0], end: words[1], main, canary })
+    }
+}
+
+impl Env {
+    /// Opens the store at `path`, creating it if the options say so. The file's lock file is
+    /// `path` with `-lock` added. A second open of the same file in one process gives a handle on
+    /// the same store, with the options of the first.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Env> {
+        open::open(path.as_ref(), options)
+    }
+
+    /// A store on a given file and system: for simulation.
+    #[doc(hidden)]
+    pub fn open_parts(data: Box<dyn DataFile>, boot_id: [u8; 16], options: Options) -> Result<Env> {
+        open::open_parts(data, boot_id, options)
+    }
+
+    pub(crate) fn from_inner(inner: Arc<EnvInner>, closer: Arc<flusher::Closer>) -> Env {
+        Env { inner, _closer: closer }
+    }
+
+    /// Begins a read transaction: a snapshot of the newest commit. Never waits.
+    pub fn read(&self) -> Result<ReadTxn> {
+        ReadTxn::begin(&self.inner)
+    }
+
+    /// Begins the write transaction; waits while another thread or process has it. The transaction
+    /// belongs to this thread. A second one in the same thread is [`Error::Busy`].
+    pub fn write(&self) -> Result<WriteTxn> {
+        WriteTxn::begin(&self.inner, true)?.ok_or(Error::Busy("the writer lock is taken"))
+    }
+
+    /// Begins the write transaction if no one else has it.
+    pub fn try_write(&self) -> Result<Option<WriteTxn>> {
+        WriteTxn::begin(&self.inner, false)
+    }
+
+    /// Runs `change` in a write transaction of its own and commits it. Calls that come while a
+    /// commit is under way are gathered: each runs in a nested transaction, and all share one
+    /// commit and one flush. An error or panic undoes its own closure's changes only.
+    ///
+    /// `change` may run on another thread (one that is waiting in `update` itself).
+    pub fn update<T, F>(&self, change: F) -> Result<T>
+    where
+        F: FnOnce(&mut WriteTxn) -> Result<T> + Send,
+        T: Send,
+    {
+        crate::txn::group::update(&self.inner, change)
+    }
+
+    /// Makes everything committed so far durable. Waits for the disk, not for transactions.
+    pub fn sync(&self) -> Result<()> {
+        self.inner.check_alive()?;
+        checkpoint::checkpoint(&self.inner)
+    }
+
+    /// Closes this handle; if it is the last one, what is committed is made durable first. Dropping
+    /// the handles does the same but cannot tell of an error.
+    pub fn close(self) -> Result<()> {
+        let synced = match self.inner.options.read_only {
+            true => Ok(()),
+            false => self.sync(),
+        };
+        self.inner.close_without_sync.store(true, StdOrdering::SeqCst);
+        synced
+    }
+
+    /// Closes without making weak commits durable first.
+    pub fn close_without_sync(self) {
+        self.inner.close_without_sync.store(true, StdOrdering::SeqCst);
+    }
+
+    /// The data file's path.
+    pub fn path(&self) -> &Path {
+        self.inner.data.path()
+    }
+
+    /// Bytes of a page.
+    pub fn page_size(&self) -> usize {
+        self.inner.page_size()
+    }
+
+    /// Longest key, in bytes.
+    pub fn max_key_len(&self) -> usize {
+        crate::page::max_key(self.inner.page_size())
+    }
+}
+
+impl EnvInner {
+    pub(crate) fn page_size(&self) -> usize {
+        1 << self.shift
+    }
+
+    /// Refuses work in a forked child.
+    #[inline]
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        if platform::fork_generation() == self.fork_generation {
+            Ok(())
+        } else {
+            Err(Error::Forked)
+        }
+    }
+
+    /// True in a process that did not open the store itself.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.check_alive().is_err()
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_alive()?;
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        if self.shared.word(Word::Poisoned).load(Ordering::SeqCst) != 0 {
+            return Err(Error::Poisoned);
+        }
+        Ok(())
+    }
+
+    /// After a failed flush: the kernel may have dropped what it could not write, so no later
+    /// flush can vouch for it.
+    pub(crate) fn poison(&self) {
+        self.shared.word(Word::Poisoned).store(1, Ordering::SeqCst);
+    }
+
+    /// The writer's state; the caller holds the writer lock or merely looks.
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Option<Box<WriterState>>> {
+        self.writer.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// One checkpoint at a time in this process.
+    pub(crate) fn checkpoint_turn(&self) -> MutexGuard<'_, ()> {
+        self.checkpointing.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    pub(crate) fn steady(&self) -> u64 {
+        self.shared.word(Word::Steady).load(Ordering::SeqCst)
+    }
+
+    /// All snapshots that must stay readable, ascending: readers' and the last steady commit's.
+    pub(crate) fn collect_pins(&self, pins: &mut Vec<u64>) {
+        pins.clear();
+        self.shared.pins(pins);
+        let steady = self.steady();
+        if let Err(at) = pins.binary_search(&steady) {
+            pins.insert(at, steady);
+        }
+    }
+
+    pub(crate) fn is_sync(&self) -> bool {
+        self.options.durability == Durability::Sync
+    }
+}

@@ -1,0 +1,312 @@
+//! Bringing a file to life: creation, the choice of the commit to believe, joining other users.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use twox_hash::XxHash3_64;
+
+use crate::error::{Error, Result};
+use crate::num::PageNo;
+use crate::platform::{self, Advice, DataFile, OpenFile};
+use crate::shared::{Role, Shared, Word};
+use crate::sync::Ordering;
+use crate::tree::{Snapshot, TreeDesc, TreeOptions};
+
+use super::flusher::{Closer, Flusher};
+use super::meta::{BlobRef, META_COUNT, Meta, Trust};
+use super::metas::{self, Found, SlotState};
+use super::options::{Durability, Geometry, Options, VerifyReads};
+use super::verify::Verifier;
+use super::{Env, EnvInner, Root, ledger, registry};
+
+pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
+    check(&options)?;
+    let how = OpenFile {
+        read_only: options.read_only,
+        create: options.create && !options.read_only,
+        mode: options.mode,
+        reserve: options.reserve,
+        writable_map: options.writable_map && !options.read_only,
+    };
+    let mut open = registry::lock();
+    let (data, _) = platform::open_data(path, &how)?;
+    let key = (data.id(), platform::fork_generation());
+    if let Some((env, closer)) = open.get(&key)
+        && let (Some(env), Some(closer)) = (env.upgrade(), closer.upgrade())
+    {
+        if env.options.read_only && !options.read_only {
+            return Err(Error::Busy("this process has the store open for reading only"));
+        }
+        return Ok(Env::from_inner(env, closer));
+    }
+    refuse_foreign(data.as_ref())?;
+    let (shared, role) = open_shared(path, &options)?;
+    let env = start(data, shared, role, platform::boot_id(), options)?;
+    let known = (Arc::downgrade(&env.inner), Arc::downgrade(&env._closer));
+    open.insert(key, known);
+    Ok(env)
+}
+
+pub(super) fn open_parts(
+    data: Box<dyn DataFile>,
+    boot_id: [u8; 16],
+    options: Options,
+) -> Result<Env> {
+    check(&options)?;
+    let shared = Shared::private(options.max_readers);
+    start(data, shared, Role::First, boot_id, options)
+}
+
+fn check(options: &Options) -> Result<()> {
+    if !matches!(options.page_size, 4096 | 8192 | 16384 | 32768 | 65536) {
+        return Err(Error::Invalid("the page size must be 4, 8, 16, 32 or 64 KiB"));
+    }
+    if options.max_readers == 0 {
+        return Err(Error::Invalid("a store needs at least one reader slot"));
+    }
+    if options.read_only && options.exclusive {
+        return Err(Error::Invalid("an exclusive open for reading only makes no sense"));
+    }
+    Ok(())
+}
+
+/// Leaves a file that is no store alone, before anything is created beside it.
+fn refuse_foreign(data: &dyn DataFile) -> Result<()> {
+    match metas::read(data)? {
+        Found::Foreign(found) => {
+            Err(Error::NotAStore { path: Box::new(data.path().to_path_buf()), found })
+        }
+        Found::Version(found) => Err(Error::Version { found }),
+        _ => Ok(()),
+    }
+}
+
+fn open_shared(path: &Path, options: &Options) -> Result<(Shared, Role)> {
+    if !options.lock_file {
+        return Ok((Shared::private(options.max_readers), Role::First));
+    }
+    let mut lock = path.as_os_str().to_owned();
+    lock.push("-lock");
+    let opened =
+        Shared::open(Path::new(&lock), options.mode, options.max_readers, options.exclusive);
+    match opened {
+        // On a read-only file system nobody writes: a private reader table is enough.
+        Err(Error::Io { source, .. })
+            if options.read_only && source.kind() == std::io::ErrorKind::ReadOnlyFilesystem =>
+        {
+            Ok((Shared::private(options.max_readers), Role::First))
+        }
+        other => other,
+    }
+}
+
+/// From opened parts to a live store.
+fn start(
+    data: Box<dyn DataFile>,
+    shared: Shared,
+    role: Role,
+    boot_id: [u8; 16],
+    options: Options,
+) -> Result<Env> {
+    let shift = match role {
+        Role::First => {
+            let shift = bring_up(data.as_ref(), &shared, boot_id, &options)?;
+            shared.announce()?;
+            shift
+        }
+        Role::Joined => shared.newest_root()[12] as u32,
+    };
+    if !(12..=16).contains(&shift) {
+        return Err(Error::Corrupted {
+            page: PageNo(0),
+            reason: "the lock file names no page size",
+        });
+    }
+    if options.huge_pages {
+        // Advice: a kernel that has no huge pages for files is no error.
+        let _ = data.advise(0, data.reserved(), Advice::HugePages);
+    }
+    let verifier = match options.verify {
+        VerifyReads::Never => None,
+        VerifyReads::Always => Some(Verifier::always()),
+        VerifyReads::FirstTouch => Some(Verifier::first_touch(shared.newest_root()[1])),
+    };
+    let lazy = match options.durability {
+        Durability::Lazy { sync_bytes, sync_period } if !options.read_only => {
+            Some((sync_bytes, sync_period))
+        }
+        _ => None,
+    };
+    let inner = Arc::new(EnvInner {
+        data,
+        shared,
+        options,
+        shift,
+        boot_id,
+        verifier,
+        flusher: Flusher::new(lazy),
+        group: Default::default(),
+        close_without_sync: AtomicBool::new(false),
+        fork_generation: platform::fork_generation(),
+        writer: Mutex::new(None),
+        checkpointing: Mutex::new(()),
+    });
+    let closer = Closer::start(&inner)?;
+    Ok(Env::from_inner(inner, closer))
+}
+
+/// As the only user: chooses the commit to believe, or creates the store; fills the lock file.
+fn bring_up(
+    data: &dyn DataFile,
+    shared: &Shared,
+    boot_id: [u8; 16],
+    options: &Options,
+) -> Result<u32> {
+    let damaged = |reason| Error::Corrupted { page: PageNo(0), reason };
+    let metas = match metas::read(data)? {
+        Found::Metas(metas) => metas,
+        Found::Nothing if !options.read_only && options.create => {
+            vec![(0, create(data, boot_id, options)?)]
+        }
+        Found::Nothing => return Err(damaged("the file is empty, its creation was cut off")),
+        Found::Damaged => return Err(damaged("no meta page is whole")),
+        Found::Version(found) => return Err(Error::Version { found }),
+        Found::Foreign(found) => {
+            return Err(Error::NotAStore { path: Box::new(data.path().to_path_buf()), found });
+        }
+    };
+    // What the last users wrote may still be in the kernel only. From here on it is taken for
+    // durable (its predecessor's pages are reused), so it must be.
+    match data.sync_data() {
+        Err(_) if options.read_only => {}
+        synced => synced.map_err(Error::io_at("flush", data.path()))?,
+    }
+    let len = data.len().map_err(Error::io_at("find the length of", data.path()))?;
+    shared.word(Word::FileLen).store(len, Ordering::SeqCst);
+    let unflushed = shared.was_poisoned_on_this_boot();
+    let mut chosen = None;
+    for (slot, meta) in &metas {
+        let fits = meta.end << meta.page_shift <= len.min(data.reserved());
+        let flushed = unflushed.is_none_or(|steady| meta.txn <= steady);
+        if fits && flushed && is_credible(data, meta, boot_id) {
+            chosen = Some((*slot, meta));
+            break;
+        }
+    }
+    let (slot, meta) = chosen.ok_or_else(|| damaged("no commit is whole"))?;
+    fill_lock_file(data, shared, &metas, slot, meta, boot_id);
+    Ok(meta.page_shift)
+}
+
+/// Whether a commit can be believed after whatever stopped its writer.
+fn is_credible(data: &dyn DataFile, meta: &Meta, boot_id: [u8; 16]) -> bool {
+    match meta.trust {
+        Trust::Steady => true,
+        Trust::Weak => meta.boot_id == boot_id && boot_id != [0; 16],
+        Trust::Verified => digest_holds(data, meta).unwrap_or(false),
+    }
+}
+
+/// Compares the digest of a commit with the pages it wrote.
+fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
+    let log = ledger::decode_log(&meta.log, 0).ok()?;
+    let delta = log.last().filter(|d| d.txn == meta.txn)?;
+    // SAFETY: `end` was checked against file and map; nobody else has the store open.
+    let snapshot = unsafe { Snapshot::new(data.base(), meta.page_shift, meta.end, meta.txn, None) };
+    let mut hasher = XxHash3_64::new();
+    for extent in &delta.allocated {
+        let len = extent.count.checked_shl(meta.page_shift)?;
+        hasher.write(snapshot.bytes(extent.first, len)?);
+    }
+    let blobs = [&meta.base, &meta.blob];
+    for blob in blobs.into_iter().filter(|b| b.is_some() && b.txn == meta.txn) {
+        if XxHash3_64::oneshot(snapshot.bytes(blob.first, blob.len)?) != blob.checksum {
+            return Some(false);
+        }
+    }
+    Some(hasher.finish() == meta.digest)
+}
+
+/// Publishes the chosen commit and says which slot holds what.
+fn fill_lock_file(
+    data: &dyn DataFile,
+    shared: &Shared,
+    metas: &[(usize, Meta)],
+    slot: usize,
+    chosen: &Meta,
+    boot_id: [u8; 16],
+) {
+    let is_steady = |meta: &Meta| match meta.trust {
+        Trust::Weak => false,
+        Trust::Steady => true,
+        Trust::Verified => is_credible(data, meta, boot_id),
+    };
+    let mut steady = 0;
+    for (i, meta) in metas.iter().filter(|(_, m)| m.txn <= chosen.txn) {
+        let anchor = is_steady(meta) && (*i == slot || meta.txn < chosen.txn);
+        let state = if anchor { SlotState::Steady } else { SlotState::Weak };
+        if anchor {
+            steady = steady.max(meta.txn);
+        }
+        metas::set_slot(shared, *i, meta.txn, state);
+    }
+    // A commit that was not believed is overwritten first.
+    for (i, meta) in metas.iter().filter(|(_, m)| m.txn > chosen.txn) {
+        metas::set_slot(shared, *i, meta.txn, SlotState::Weak);
+    }
+    metas::set_slot(
+        shared,
+        slot,
+        chosen.txn,
+        if is_steady(chosen) { SlotState::Steady } else { SlotState::Weak },
+    );
+    shared.word(Word::Steady).store(steady, Ordering::SeqCst);
+    shared.publish(&Root::of(chosen).to_words(chosen.page_shift));
+}
+
+/// The first image of a store: one meta, on disk with its directory entry before anything else.
+fn create(data: &dyn DataFile, boot_id: [u8; 16], options: &Options) -> Result<Meta> {
+    let shift = options.page_size.trailing_zeros();
+    let meta = Meta {
+        page_shift: shift,
+        trust: Trust::Steady,
+        uuid: new_uuid(),
+        boot_id,
+        txn: 1,
+        end: META_COUNT,
+        geometry: options.geometry.unwrap_or_else(Geometry::default).into(),
+        main: TreeDesc::empty(0, TreeOptions { order: 0, align: 1, flags: 0 }),
+        canary: [0; 4],
+        digest: 0,
+        base: BlobRef::default(),
+        blob: BlobRef::default(),
+        chain_len: 0,
+        next_table: 1,
+        log: Vec::new(),
+    };
+    let first = (META_COUNT << shift).next_multiple_of(64 << 10);
+    if first > data.reserved().min(meta.geometry.upper) {
+        return Err(Error::Invalid("the upper bound leaves no room for an empty store"));
+    }
+    let io = |op| Error::io_at(op, data.path());
+    data.grow(first, true).map_err(io("grow"))?;
+    data.sync_data().map_err(io("flush"))?;
+    metas::write(data, 0, &meta)?;
+    data.sync_data().map_err(io("flush"))?;
+    data.sync_directory().map_err(io("flush the directory of"))?;
+    Ok(meta)
+}
+
+/// A random identity, from the standard library's random hash keys.
+fn new_uuid() -> [u8; 16] {
+    let mut uuid = [0; 16];
+    for (i, half) in uuid.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_usize(i);
+        hasher.write_u32(std::process::id());
+        *half = hasher.finish().to_le_bytes();
+    }
+    uuid
+}

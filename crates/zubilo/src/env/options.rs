@@ -1,0 +1,206 @@
+//! How a store is opened.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::env::Env;
+use crate::error::Result;
+
+/// What a commit promises when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Durability {
+    /// On disk: nothing acknowledged is lost, whatever happens. One flush a commit.
+    Sync,
+    /// In the kernel: survives the end of the process; after a power cut the store is in the
+    /// state of a recent commit, at most as old as these bounds and the time of one flush. A
+    /// thread of the library flushes; no commit waits for it.
+    Lazy {
+        /// Flush after this many bytes were committed.
+        sync_bytes: u64,
+        /// Flush when a commit has waited this long.
+        sync_period: Duration,
+    },
+    /// As `Lazy`, but flushed only when [`Env::sync`] is called or the store is closed with it.
+    NoSync,
+}
+
+impl Durability {
+    /// `Lazy` with bounds of 32 MiB and one second.
+    pub const LAZY: Durability =
+        Durability::Lazy { sync_bytes: 32 << 20, sync_period: Duration::from_secs(1) };
+}
+
+/// Bounds and steps of the file's size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Geometry {
+    /// The file is not cut below this many bytes.
+    pub lower: u64,
+    /// The file does not grow beyond this many bytes; `u64::MAX` is as far as the reserved
+    /// address space goes.
+    pub upper: u64,
+    /// Least growth, in bytes; 0 lets the store choose (a sixteenth of the file, 256 KiB to 64 MiB).
+    pub growth: u64,
+    /// The file is cut when this many bytes at its end are free; 0 lets the store choose (twice
+    /// the growth), `u64::MAX` never cuts.
+    pub shrink: u64,
+}
+
+impl Default for Geometry {
+    fn default() -> Geometry {
+        Geometry { lower: 0, upper: u64::MAX, growth: 0, shrink: 0 }
+    }
+}
+
+/// When page checksums are verified by readers (the last commit is verified at open anyway).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VerifyReads {
+    /// Not on reads: `zubilo chk` and [`Env::check`] do it.
+    Never,
+    /// Each page when it is first read after the store was opened.
+    FirstTouch,
+    /// Each page each time it is read.
+    Always,
+}
+
+/// Options of [`Env::open`], with defaults that need no thought.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) page_size: u32,
+    pub(crate) durability: Durability,
+    pub(crate) geometry: Option<Geometry>,
+    pub(crate) reserve: u64,
+    pub(crate) max_readers: u32,
+    pub(crate) read_only: bool,
+    pub(crate) create: bool,
+    pub(crate) exclusive: bool,
+    pub(crate) lock_file: bool,
+    pub(crate) writable_map: bool,
+    pub(crate) dirty_limit: u64,
+    pub(crate) mode: u32,
+    pub(crate) verify: VerifyReads,
+    pub(crate) huge_pages: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            page_size: 4096,
+            durability: Durability::Sync,
+            geometry: None,
+            reserve: 1 << 40,
+            max_readers: 1024,
+            read_only: false,
+            create: true,
+            exclusive: false,
+            lock_file: true,
+            writable_map: false,
+            dirty_limit: 256 << 20,
+            mode: 0o644,
+            verify: VerifyReads::Never,
+            huge_pages: false,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults: 4 KiB pages, [`Durability::Sync`], created if missing.
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// Page size of a new store: 4, 8, 16, 32 or 64 KiB. An existing store keeps its own.
+    pub fn page_size(mut self, bytes: u32) -> Options {
+        self.page_size = bytes;
+        self
+    }
+
+    /// What commits promise. Each process and each open may choose its own.
+    pub fn durability(mut self, durability: Durability) -> Options {
+        self.durability = durability;
+        self
+    }
+
+    /// Bounds and steps of the file; stored with the next commit.
+    pub fn geometry(mut self, geometry: Geometry) -> Options {
+        self.geometry = Some(geometry);
+        self
+    }
+
+    /// Address space to reserve, in bytes (default 1 TiB; costs no memory). The file cannot grow
+    /// beyond it while open.
+    pub fn reserve(mut self, bytes: u64) -> Options {
+        self.reserve = bytes;
+        self
+    }
+
+    /// Slots of a new reader table (default 1024).
+    pub fn max_readers(mut self, slots: u32) -> Options {
+        self.max_readers = slots;
+        self
+    }
+
+    /// Open for reading only; works on a read-only file system too.
+    pub fn read_only(mut self, yes: bool) -> Options {
+        self.read_only = yes;
+        self
+    }
+
+    /// Whether a missing store is created (default true).
+    pub fn create(mut self, yes: bool) -> Options {
+        self.create = yes;
+        self
+    }
+
+    /// Keep every other process out while the store is open.
+    pub fn exclusive(mut self, yes: bool) -> Options {
+        self.exclusive = yes;
+        self
+    }
+
+    /// False: no lock file; the caller promises that no other process uses the store.
+    pub fn lock_file(mut self, yes: bool) -> Options {
+        self.lock_file = yes;
+        self
+    }
+
+    /// Write pages through a writable map instead of system calls: cheapest without flushes, but a
+    /// stray pointer of the process can damage the file.
+    pub fn writable_map(mut self, yes: bool) -> Options {
+        self.writable_map = yes;
+        self
+    }
+
+    /// Memory for the pages that a transaction has changed (default 256 MiB); a larger
+    /// transaction writes finished pages to free space early.
+    pub fn dirty_limit(mut self, bytes: u64) -> Options {
+        self.dirty_limit = bytes;
+        self
+    }
+
+    /// Permission bits of new files (default 0644, less the umask).
+    pub fn mode(mut self, mode: u32) -> Options {
+        self.mode = mode;
+        self
+    }
+
+    /// When readers verify checksums.
+    pub fn verify_reads(mut self, verify: VerifyReads) -> Options {
+        self.verify = verify;
+        self
+    }
+
+    /// Ask the kernel for huge pages under the map: faster reads of read-mostly stores, slower
+    /// scattered writes.
+    pub fn huge_pages(mut self, yes: bool) -> Options {
+        self.huge_pages = yes;
+        self
+    }
+
+    /// Opens the store at `path`.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Env> {
+        Env::open(path, self)
+    }
+}

@@ -1,0 +1,341 @@
+//! Changing branches.
+//!
+//! A branch that must change its shape is written anew from the list of its separators and
+//! children ([`Parts`]); only the common insertion of a separator that shares the prefix and finds
+//! room is done in place.
+
+use crate::num::{store_u16, store_u64};
+
+use super::branch_read::{Branch, IN_HEAD};
+use super::key::{Order, common_len};
+use super::slots::{arrays_at, head_behind};
+use super::{Damage, HEADER, Kind, header};
+
+/// Bytes of an entry's slots.
+const SLOT: usize = 14;
+
+/// Most bytes that an entry with a separator of this length takes.
+pub(crate) fn footprint(separator_len: usize) -> usize {
+    SLOT + 2 + separator_len
+}
+
+fn overflow() -> Damage {
+    Damage("separators do not fit where the header says they do")
+}
+
+/// Separators and children of a branch that is to be written.
+#[derive(Default)]
+struct Parts {
+    bytes: Vec<u8>,
+    entries: Vec<(std::ops::Range<usize>, u64)>,
+}
+
+impl Parts {
+    fn push(&mut self, separator: &[u8], child: u64) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(separator);
+        self.entries.push((start..self.bytes.len(), child));
+    }
+
+    /// Adds entries [from, to) of a branch; `first` stands for the separator of the first.
+    fn extend(
+        &mut self,
+        branch: &Branch<'_>,
+        from: usize,
+        to: usize,
+        first: Option<&[u8]>,
+    ) -> Result<(), Damage> {
+        let mut separator = Vec::new();
+        for i in from..to {
+            match first {
+                Some(first) if i == from => self.push(first, branch.child(i)?),
+                _ => {
+                    branch.separator(i, &mut separator)?;
+                    self.push(&separator, branch.child(i)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn separator(&self, i: usize) -> &[u8] {
+        self.entries.get(i).and_then(|(r, _)| self.bytes.get(r.clone())).unwrap_or_default()
+    }
+
+    /// What all separators but the first share.
+    fn prefix(&self, plain: bool) -> &[u8] {
+        let (first, last) = (self.separator(1), self.separator(self.entries.len().max(1) - 1));
+        let len = if plain || self.entries.len() < 2 { 0 } else { common_len(first, last) };
+        first.get(..len).unwrap_or_default()
+    }
+
+    /// Writes the entries into `page`, which keeps level, table and flags; false when they do not
+    /// fit: the page is as it was.
+    fn write(&self, page: &mut [u8], plain: bool) -> Result<bool, Damage> {
+        let count = self.entries.len();
+        let prefix = self.prefix(plain);
+        let prefix = prefix.get(..prefix.len().min(page.len() / 16)).unwrap_or_default();
+        let heap_bytes: usize =
+            (1..count).map(|i| heap_need(self.separator(i), prefix.len(), plain)).sum();
+        if prefix.len() + SLOT * count + heap_bytes > page.len() - HEADER {
+            return Ok(false);
+        }
+        let end = page.len() as u32;
+        header::set_count(page, count as u16);
+        header::set_prefix_len(page, prefix.len() as u16);
+        header::set_heap(page, end);
+        header::set_garbage(page, 0);
+        let to = page.get_mut(HEADER..HEADER + prefix.len()).ok_or_else(overflow)?;
+        to.copy_from_slice(prefix);
+        for (i, (_, child)) in self.entries.iter().enumerate() {
+            let separator = if i == 0 { None } else { Some(self.separator(i)) };
+            write_entry(page, i, count, separator, prefix.len(), plain, *child)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Heap bytes of a separator.
+fn heap_need(separator: &[u8], prefix_len: usize, plain: bool) -> usize {
+    let rest = separator.len().saturating_sub(prefix_len);
+    match plain {
+        true => 2 + separator.len(),
+        false if rest < IN_HEAD => 0,
+        false => 2 + rest - 4,
+    }
+}
+
+/// Fills slots and heap of entry `i` in arrays for `count` entries.
+fn write_entry(
+    page: &mut [u8],
+    i: usize,
+    count: usize,
+    separator: Option<&[u8]>,
+    prefix_len: usize,
+    plain: bool,
+    child: u64,
+) -> Result<(), Damage> {
+    let (head, offset) = match separator {
+        None => (0, 0),
+        Some(separator) => {
+            let rest = separator.get(prefix_len..).unwrap_or_default();
+            let head = if plain { 0 } else { head_behind(separator, prefix_len) };
+            let in_heap = match plain {
+                true => Some(rest),
+                false if rest.len() < IN_HEAD => None,
+                false => rest.get(4..),
+            };
+            (head, in_heap.map_or(Ok(rest.len()), |bytes| push_heap(page, bytes))?)
+        }
+    };
+    let heads = arrays_at(page);
+    let head_at = heads + 4 * i;
+    page.get_mut(head_at..head_at + 4).ok_or_else(overflow)?.copy_from_slice(&head.to_le_bytes());
+    let stored = store_u16(page, heads + 4 * count + 2 * i, offset as u16)
+        && store_u64(page, heads + 6 * count + 8 * i, child);
+    if stored { Ok(()) } else { Err(overflow()) }
+}
+
+/// Puts bytes with their length into the heap; gives their place.
+fn push_heap(page: &mut [u8], bytes: &[u8]) -> Result<usize, Damage> {
+    let heap = (header::heap(page) as usize).min(page.len());
+    let at = heap.checked_sub(2 + bytes.len()).ok_or_else(overflow)?;
+    let to = page.get_mut(at + 2..heap).ok_or_else(overflow)?;
+    to.copy_from_slice(bytes);
+    if !store_u16(page, at, bytes.len() as u16) {
+        return Err(overflow());
+    }
+    header::set_heap(page, at as u32);
+    Ok(at)
+}
+
+/// Makes `page` a branch with one child.
+pub(crate) fn init_with(page: &mut [u8], level: u8, table: u32, plain: bool, child: u64) {
+    header::init(page, Kind::Branch, level, table, plain);
+    header::set_count(page, 1);
+    let stored = write_entry(page, 0, 1, None, 0, plain, child);
+    debug_assert!(stored.is_ok());
+}
+
+/// Inserts a child at `i` (at least 1) with its separator; false when there is no room.
+pub(crate) fn insert(
+    page: &mut [u8],
+    i: usize,
+    order: &Order,
+    separator: &[u8],
+    child: u64,
+) -> Result<bool, Damage> {
+    let branch = Branch::new(page)?;
+    let count = branch.count();
+    if i == 0 || i > count {
+        return Err(Damage("a child inserted where none can be"));
+    }
+    let plain = order.is_plain();
+    let prefix_len = branch.prefix().len();
+    let shares = count > 1 && (plain || separator.starts_with(branch.prefix()));
+    let arrays_end = HEADER + prefix_len + SLOT * (count + 1);
+    let heap = (header::heap(page) as usize).min(page.len());
+    if shares && arrays_end + heap_need(separator, prefix_len, plain) <= heap {
+        open_slot(page, i, count)?;
+        header::set_count(page, count as u16 + 1);
+        write_entry(page, i, count + 1, Some(separator), prefix_len, plain, child)?;
+        return Ok(true);
+    }
+    let own = page.to_vec();
+    let own = Branch::new(&own)?;
+    let mut parts = Parts::default();
+    parts.extend(&own, 0, i, None)?;
+    parts.push(separator, child);
+    parts.extend(&own, i, count, None)?;
+    parts.write(page, plain)
+}
+
+/// Shifts the three arrays apart for a new entry at `i`.
+fn open_slot(page: &mut [u8], i: usize, count: usize) -> Result<(), Damage> {
+    let heads = arrays_at(page);
+    let (offsets, children) = (heads + 4 * count, heads + 6 * count);
+    let end = children + 8 * count;
+    if end + SLOT > page.len() || i > count {
+        return Err(overflow());
+    }
+    page.copy_within(children + 8 * i..end, children + 8 * i + SLOT);
+    page.copy_within(children..children + 8 * i, children + 6);
+    page.copy_within(offsets + 2 * i..children, offsets + 2 * i + 6);
+    page.copy_within(offsets..offsets + 2 * i, offsets + 4);
+    page.copy_within(heads + 4 * i..offsets, heads + 4 * i + 4);
+    Ok(())
+}
+
+/// Removes a child; the one behind a removed first child becomes the first.
+pub(crate) fn remove(page: &mut [u8], i: usize) -> Result<(), Damage> {
+    remove_range(page, i, i + 1)
+}
+
+/// Removes children [from, to).
+pub(crate) fn remove_range(page: &mut [u8], from: usize, to: usize) -> Result<(), Damage> {
+    let plain = header::flags(page) & super::FLAG_PLAIN != 0;
+    let own = page.to_vec();
+    let own = Branch::new(&own)?;
+    if from > to || to > own.count() {
+        return Err(Damage("a removal behind the last child"));
+    }
+    let mut parts = Parts::default();
+    parts.extend(&own, 0, from, None)?;
+    parts.extend(&own, to, own.count(), None)?;
+    if parts.write(page, plain)? { Ok(()) } else { Err(overflow()) }
+}
+
+/// Replaces the reference of a child.
+pub(crate) fn set_child(page: &mut [u8], i: usize, child: u64) -> Result<(), Damage> {
+    let count = usize::from(header::count(page));
+    let at = arrays_at(page) + 6 * count + 8 * i;
+    if i < count && store_u64(page, at, child) { Ok(()) } else { Err(overflow()) }
+}
+
+/// Replaces the separator of child `i` (at least 1); false when there is no room.
+pub(crate) fn set_separator(
+    page: &mut [u8],
+    i: usize,
+    order: &Order,
+    separator: &[u8],
+) -> Result<bool, Damage> {
+    let own = page.to_vec();
+    let own = Branch::new(&own)?;
+    if i == 0 || i >= own.count() {
+        return Err(Damage("a separator set where none can be"));
+    }
+    let mut parts = Parts::default();
+    parts.extend(&own, 0, i, None)?;
+    parts.push(separator, own.child(i)?);
+    parts.extend(&own, i + 1, own.count(), None)?;
+    parts.write(page, order.is_plain())
+}
+
+/// Moves children from `at` on to `right`, which is initialised; the separator at `at` goes up.
+pub(crate) fn split(
+    left: &mut [u8],
+    right: &mut [u8],
+    at: usize,
+    order: &Order,
+    promoted: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+) -> Result<(), Damage> {
+    header::init(right, Kind::Branch, header::level(left), header::table(left), order.is_plain());
+    scratch.clear();
+    scratch.extend_from_slice(left);
+    let old = Branch::new(scratch)?;
+    if at == 0 || at >= old.count() {
+        return Err(Damage("a branch split where it cannot be"));
+    }
+    old.separator(at, promoted)?;
+    let (mut low, mut high) = (Parts::default(), Parts::default());
+    low.extend(&old, 0, at, None)?;
+    high.extend(&old, at, old.count(), Some(&[]))?;
+    let fits = high.write(right, order.is_plain())? && low.write(left, order.is_plain())?;
+    if fits { Ok(()) } else { Err(overflow()) }
+}
+
+/// Adds children [from, to) of `other` behind those of `page`, the first with `separator`; false
+/// when they do not fit.
+pub(crate) fn append(
+    page: &mut [u8],
+    other: &[u8],
+    from: usize,
+    to: usize,
+    order: &Order,
+    separator: &[u8],
+) -> Result<bool, Damage> {
+    let own = page.to_vec();
+    let (own, other) = (Branch::new(&own)?, Branch::new(other)?);
+    let mut parts = Parts::default();
+    parts.extend(&own, 0, own.count(), None)?;
+    parts.extend(&other, from, to, Some(separator))?;
+    parts.write(page, order.is_plain())
+}
+
+/// Adds children [from, to) of `other` before those of `page`, whose first child gets `separator`;
+/// false when they do not fit.
+pub(crate) fn prepend(
+    page: &mut [u8],
+    other: &[u8],
+    from: usize,
+    to: usize,
+    order: &Order,
+    separator: &[u8],
+) -> Result<bool, Damage> {
+    let own = page.to_vec();
+    let (own, other) = (Branch::new(&own)?, Branch::new(other)?);
+    let mut parts = Parts::default();
+    parts.extend(&other, from, to, Some(&[]))?;
+    parts.extend(&own, 0, own.count(), Some(separator))?;
+    parts.write(page, order.is_plain())
+}
+
+/// Where to split a full branch that is to take a separator of `size` bytes at `i`.
+pub(crate) fn split_point(
+    page: &[u8],
+    i: usize,
+    size: usize,
+    append: bool,
+) -> Result<usize, Damage> {
+    let branch = Branch::new(page)?;
+    let count = branch.count();
+    if count < 3 {
+        return Err(Damage("a full branch with fewer than three children"));
+    }
+    if append && i == count {
+        return Ok(count - 1);
+    }
+    let half = (branch.used() + size) / 2;
+    let mut left = 0;
+    for at in 0..count {
+        if at == i {
+            left += size;
+        }
+        left += branch.entry_size(at)?;
+        if left >= half {
+            return Ok((at + 1).clamp(1, count - 1));
+        }
+    }
+    Ok(count / 2)
+}

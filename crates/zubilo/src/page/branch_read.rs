@@ -1,0 +1,186 @@
+//! Reading branches.
+
+use std::cmp::Ordering;
+
+use super::key::{Order, SearchKey, head_of};
+use super::slots::Slots;
+use super::{Damage, HEADER, Kind, header};
+
+/// Offsets below this are lengths of separators that lie wholly in their heads.
+pub(super) const IN_HEAD: usize = 5;
+
+/// A branch, its arrays checked.
+#[derive(Clone, Copy)]
+pub(crate) struct Branch<'p> {
+    slots: Slots<'p>,
+    children: &'p [[u8; 8]],
+}
+
+impl<'p> Branch<'p> {
+    #[inline(always)]
+    pub(crate) fn new(page: &'p [u8]) -> Result<Branch<'p>, Damage> {
+        if page.get(24) != Some(&(Kind::Branch as u8)) {
+            return Err(Damage("not a branch where one is due"));
+        }
+        let slots = Slots::new(page)?;
+        let at = HEADER + slots.prefix.len() + 6 * slots.count();
+        let children = page
+            .get(at..at + 8 * slots.count())
+            .ok_or(Damage("the page's children do not fit the page"))?;
+        Ok(Branch { slots, children: children.as_chunks::<8>().0 })
+    }
+
+    #[inline(always)]
+    pub(crate) fn count(&self) -> usize {
+        self.slots.count()
+    }
+
+    /// Reference of a child.
+    #[inline(always)]
+    pub(crate) fn child(&self, i: usize) -> Result<u64, Damage> {
+        match self.children.get(i) {
+            Some(child) => Ok(u64::from_le_bytes(*child)),
+            None => Err(Damage("a branch without the child looked for")),
+        }
+    }
+
+    /// The last child whose separator is not greater than `key`.
+    #[inline(always)]
+    pub(crate) fn search(&self, order: &Order, key: &SearchKey<'_>) -> Result<usize, Damage> {
+        if self.slots.plain {
+            return self.search_plain(order, key.raw());
+        }
+        let rest = match self.slots.strip(key.norm()) {
+            Ok(rest) => rest,
+            Err(Ordering::Less) => return Ok(0),
+            Err(_) => return Ok(self.count().saturating_sub(1)),
+        };
+        let head = head_of(rest);
+        let mut low = self.slots.lower(1, head);
+        if low >= self.count() || self.slots.head(low) != head {
+            return Ok(low - 1);
+        }
+        let mut high = self.slots.upper(low, head);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.is_after(middle, rest)? {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Ok(low - 1)
+    }
+
+    /// Whether separator `i`, whose head equals the key's, is greater than the key.
+    #[inline]
+    fn is_after(&self, i: usize, rest: &[u8]) -> Result<bool, Damage> {
+        let offset = self.slots.offset(i)?;
+        if offset < IN_HEAD {
+            return Ok(offset > rest.len());
+        }
+        let tail = self.slots.sized(offset)?;
+        Ok(tail > rest.get(4..).unwrap_or_default())
+    }
+
+    fn search_plain(&self, order: &Order, key: &[u8]) -> Result<usize, Damage> {
+        let (mut low, mut high) = (1, self.count());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let separator = self.slots.sized(self.slots.offset(middle)?)?;
+            if order.compare(separator, key).is_gt() {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Ok(low - 1)
+    }
+
+    /// Separator `i`, whole and in normal form; empty for the first child. Replaces `out`.
+    pub(crate) fn separator(&self, i: usize, out: &mut Vec<u8>) -> Result<(), Damage> {
+        out.clear();
+        if i == 0 {
+            return Ok(());
+        }
+        let offset = self.slots.offset(i)?;
+        if self.slots.plain {
+            out.extend_from_slice(self.slots.sized(offset)?);
+            return Ok(());
+        }
+        out.extend_from_slice(self.slots.prefix);
+        let head = self.slots.head(i).to_be_bytes();
+        if offset < IN_HEAD {
+            out.extend_from_slice(head.get(..offset).unwrap_or_default());
+        } else {
+            out.extend_from_slice(&head);
+            out.extend_from_slice(self.slots.sized(offset)?);
+        }
+        Ok(())
+    }
+
+    /// Bytes of the heap that separator `i` takes.
+    fn heap_size(&self, i: usize) -> Result<usize, Damage> {
+        let offset = self.slots.offset(i)?;
+        if i == 0 || (!self.slots.plain && offset < IN_HEAD) {
+            return Ok(0);
+        }
+        Ok(2 + self.slots.sized(offset)?.len())
+    }
+
+    pub(super) fn heap_span(&self, i: usize) -> Result<(usize, usize), Damage> {
+        let size = self.heap_size(i)?;
+        let at = if size == 0 { 0 } else { self.slots.offset(i)? };
+        Ok((at, size))
+    }
+
+    pub(super) fn prefix(&self) -> &'p [u8] {
+        self.slots.prefix
+    }
+
+    /// Bytes in use behind the header.
+    pub(crate) fn used(&self) -> usize {
+        let page = self.slots.page;
+        let heap = page.len().saturating_sub(header::heap(page) as usize);
+        let live = heap.saturating_sub(header::garbage(page) as usize);
+        self.slots.prefix.len() + 14 * self.count() + live
+    }
+
+    /// Bytes that an entry takes.
+    pub(crate) fn entry_size(&self, i: usize) -> Result<usize, Damage> {
+        Ok(14 + self.heap_size(i)?)
+    }
+
+    /// Checks order, heads and heap.
+    pub(crate) fn check(&self, order: &Order) -> Result<(), Damage> {
+        if self.slots.plain != order.is_plain() {
+            return Err(Damage("a page made for another kind of order"));
+        }
+        let mut spans = Vec::new();
+        let mut before = Vec::new();
+        let mut separator = Vec::new();
+        for i in 1..self.count() {
+            self.separator(i, &mut separator)?;
+            let ascending = match order.is_plain() {
+                true => order.compare(&before, &separator).is_lt(),
+                false => before < separator,
+            };
+            if i > 1 && !ascending {
+                return Err(Damage("separators are not in order"));
+            }
+            let offset = self.slots.offset(i)?;
+            if !self.slots.plain && offset < IN_HEAD {
+                let head = self.slots.head(i).to_be_bytes();
+                if head.iter().skip(offset).any(|b| *b != 0) {
+                    return Err(Damage("a head with bytes behind its separator"));
+                }
+            } else {
+                let (at, size) = self.heap_span(i)?;
+                spans.push((at, at + size));
+            }
+            std::mem::swap(&mut before, &mut separator);
+        }
+        let arrays_end = HEADER + self.slots.prefix.len() + 14 * self.count();
+        super::slots::check_heap(self.slots.page, arrays_end, &mut spans)
+    }
+}

@@ -1,0 +1,105 @@
+//! The 48-byte header of every tree page.
+
+use twox_hash::XxHash3_64;
+
+use crate::num::{load_u16, load_u32, load_u64, store_u16, store_u32, store_u64};
+
+use super::{Damage, FLAG_PLAIN, HEADER, Kind};
+
+const NUMBER: usize = 8;
+const BIRTH: usize = 16;
+const KIND: usize = 24;
+const LEVEL: usize = 25;
+const FLAGS: usize = 26;
+const COUNT: usize = 28;
+const PREFIX: usize = 30;
+const HEAP: usize = 32;
+const GARBAGE: usize = 36;
+const TABLE: usize = 40;
+
+macro_rules! field {
+    ($(#[$doc:meta])* $get:ident, $set:ident, $load:ident, $store:ident, $at:ident, $int:ty) => {
+        $(#[$doc])*
+        #[inline(always)]
+        pub(crate) fn $get(page: &[u8]) -> $int {
+            $load(page, $at).unwrap_or(0)
+        }
+
+        #[allow(dead_code)]
+        #[inline(always)]
+        pub(super) fn $set(page: &mut [u8], value: $int) {
+            let stored = $store(page, $at, value);
+            debug_assert!(stored, "a page is longer than its header");
+        }
+    };
+}
+
+field!(/** Number of the page. */ number, set_number, load_u64, store_u64, NUMBER, u64);
+field!(/** Transaction that wrote it. */ birth, set_birth, load_u64, store_u64, BIRTH, u64);
+field!(/** Entries. */ count, set_count, load_u16, store_u16, COUNT, u16);
+field!(/** Length of the common prefix. */ prefix_len, set_prefix_len, load_u16, store_u16, PREFIX, u16);
+field!(/** Lowest used byte of the heap. */ heap, set_heap, load_u32, store_u32, HEAP, u32);
+field!(/** Dead bytes in the heap. */ garbage, set_garbage, load_u32, store_u32, GARBAGE, u32);
+field!(/** Table the page belongs to. */ table, set_table, load_u32, store_u32, TABLE, u32);
+field!(/** Flag bits. */ flags, set_flag_bits, load_u16, store_u16, FLAGS, u16);
+
+/// Kind of the page.
+#[inline(always)]
+pub(crate) fn kind(page: &[u8]) -> Result<Kind, Damage> {
+    match page.get(KIND) {
+        Some(1) => Ok(Kind::Branch),
+        Some(2) => Ok(Kind::Leaf),
+        Some(3) => Ok(Kind::Packed),
+        _ => Err(Damage("an unknown kind of page")),
+    }
+}
+
+/// Level of the page: 0 for leaves.
+#[inline(always)]
+pub(crate) fn level(page: &[u8]) -> u8 {
+    page.get(LEVEL).copied().unwrap_or(u8::MAX)
+}
+
+/// Sets all flag bits.
+pub(crate) fn set_flags(page: &mut [u8], flags: u16) {
+    set_flag_bits(page, flags);
+}
+
+/// Makes `page` an empty page of its kind.
+pub(crate) fn init(page: &mut [u8], kind: Kind, level: u8, table: u32, plain: bool) {
+    let len = page.len() as u32;
+    if let Some(header) = page.get_mut(..HEADER) {
+        header.fill(0);
+        header[KIND] = kind as u8;
+        header[LEVEL] = level;
+    }
+    set_flag_bits(page, if plain { FLAG_PLAIN } else { 0 });
+    set_heap(page, len);
+    set_table(page, table);
+}
+
+/// The stored checksum.
+pub(crate) fn checksum(page: &[u8]) -> u64 {
+    load_u64(page, 0).unwrap_or(0)
+}
+
+/// Gives the page its place in the file: number, birth, checksum.
+pub(crate) fn seal(page: &mut [u8], number: u64, birth: u64) -> u64 {
+    set_number(page, number);
+    set_birth(page, birth);
+    let sum = XxHash3_64::oneshot(page.get(8..).unwrap_or_default());
+    let stored = store_u64(page, 0, sum);
+    debug_assert!(stored);
+    sum
+}
+
+/// Compares number and checksum.
+pub(crate) fn verify(page: &[u8], expected: u64) -> Result<(), Damage> {
+    if number(page) != expected {
+        return Err(Damage("the page bears another page's number"));
+    }
+    if checksum(page) != XxHash3_64::oneshot(page.get(8..).unwrap_or_default()) {
+        return Err(Damage("the page's checksum is wrong"));
+    }
+    Ok(())
+}

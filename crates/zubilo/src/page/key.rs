@@ -1,0 +1,145 @@
+//! Orders of keys, their normal forms and the separators between them.
+//!
+//! All orders but a caller's compare *normal forms* as byte strings: the key itself for byte
+//! order, the reversed key for reversed bytes and for little-endian integers.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::num::load_u64;
+
+/// A caller's comparison of keys; must be a total order that never changes.
+pub(crate) type Compare = Arc<dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync>;
+
+/// Order of the keys of a table.
+#[derive(Clone)]
+pub(crate) enum Order {
+    /// Byte by byte, shorter first.
+    Bytes,
+    /// From the last byte to the first; numeric for little-endian integers of one size.
+    Reversed,
+    /// As the caller says.
+    #[allow(dead_code)]
+    Custom(Compare),
+}
+
+impl Order {
+    /// Compares two keys as the user gave them.
+    #[inline(always)]
+    pub(crate) fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Order::Bytes => a.cmp(b),
+            Order::Reversed => compare_reversed(a, b),
+            Order::Custom(compare) => compare(a, b),
+        }
+    }
+
+    /// True when pages of the table have no prefix and no heads.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, Order::Custom(_))
+    }
+}
+
+#[inline]
+fn compare_reversed(a: &[u8], b: &[u8]) -> Ordering {
+    if a.len() == 8
+        && b.len() == 8
+        && let (Some(a), Some(b)) = (load_u64(a, 0), load_u64(b, 0))
+    {
+        return a.cmp(&b);
+    }
+    a.iter().rev().cmp(b.iter().rev())
+}
+
+/// Room for the normal form of a key where it is not the key itself.
+pub(crate) struct NormBuf {
+    small: [u8; 64],
+    large: Vec<u8>,
+}
+
+impl Default for NormBuf {
+    #[inline(always)]
+    fn default() -> NormBuf {
+        NormBuf { small: [0; 64], large: Vec::new() }
+    }
+}
+
+/// A key to look for: as given and in normal form.
+#[derive(Clone, Copy)]
+pub(crate) struct SearchKey<'k> {
+    raw: &'k [u8],
+    norm: &'k [u8],
+}
+
+impl<'k> SearchKey<'k> {
+    #[inline(always)]
+    pub(crate) fn new(order: &Order, raw: &'k [u8], buf: &'k mut NormBuf) -> SearchKey<'k> {
+        match order {
+            Order::Reversed => SearchKey { raw, norm: reversed(raw, buf) },
+            _ => SearchKey { raw, norm: raw },
+        }
+    }
+
+    /// As the user gave it.
+    #[inline(always)]
+    pub(crate) fn raw(&self) -> &'k [u8] {
+        self.raw
+    }
+
+    /// In normal form.
+    #[inline(always)]
+    pub(crate) fn norm(&self) -> &'k [u8] {
+        self.norm
+    }
+}
+
+fn reversed<'k>(raw: &[u8], buf: &'k mut NormBuf) -> &'k [u8] {
+    if let Some(small) = buf.small.get_mut(..raw.len()) {
+        for (to, from) in small.iter_mut().zip(raw.iter().rev()) {
+            *to = *from;
+        }
+        return small;
+    }
+    buf.large.clear();
+    buf.large.extend(raw.iter().rev());
+    &buf.large
+}
+
+/// Byte `i` of a key's normal form and those behind it, at most four, as a head.
+#[inline(always)]
+pub(crate) fn head_of(rest: &[u8]) -> u32 {
+    match rest.first_chunk::<4>() {
+        Some(bytes) => u32::from_be_bytes(*bytes),
+        None => {
+            let mut padded = [0; 4];
+            for (to, from) in padded.iter_mut().zip(rest) {
+                *to = *from;
+            }
+            u32::from_be_bytes(padded)
+        }
+    }
+}
+
+/// Length of the common start of two byte strings.
+pub(crate) fn common_len(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// The shortest separator (normal form) with `left < separator <= right`; under a caller's order
+/// `right` whole. It replaces what `out` held.
+pub(crate) fn separator(order: &Order, left: &[u8], right: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    match order {
+        Order::Bytes => {
+            let len = common_len(left, right) + 1;
+            out.extend_from_slice(right.get(..len).unwrap_or(right));
+        }
+        Order::Reversed => {
+            let same = left.iter().rev().zip(right.iter().rev()).take_while(|(a, b)| a == b);
+            let len = same.count() + 1;
+            out.extend(right.iter().rev().take(len));
+        }
+        Order::Custom(_) => out.extend_from_slice(right),
+    }
+}

@@ -1,0 +1,432 @@
+//! Changing leaves.
+//!
+//! The prefix of a leaf is exact when a key is inserted: it shrinks when a key does not share it,
+//! and is derived anew whenever the page is packed. The heap is compacted when a gap is too small
+//! but the page as a whole has room.
+
+use crate::num::store_u16;
+
+use super::key::{NormBuf, Order, SearchKey, common_len};
+use super::leaf_read::{Leaf, RECORD_HEAD, ValueKind, key_field};
+use super::slots::{arrays_at, head_behind};
+use super::{Damage, HEADER, Kind, header};
+
+/// Bytes of an entry's slots.
+const SLOT: usize = 6;
+
+/// Longest prefix kept, as a share of the page.
+fn prefix_cap(page_size: usize) -> usize {
+    page_size / 16
+}
+
+/// Most bytes that an entry takes.
+pub(crate) fn footprint(key_len: usize, value_len: usize, align: usize) -> usize {
+    SLOT + RECORD_HEAD + key_len + value_len + align - 1
+}
+
+fn overflow() -> Damage {
+    Damage("records do not fit where the header says they do")
+}
+
+/// Inserts an entry at `i` and gives its value bytes for filling; `None` when the page has no room.
+pub(crate) fn insert<'p>(
+    page: &'p mut [u8],
+    i: usize,
+    order: &Order,
+    key: &[u8],
+    kind: ValueKind,
+    len: usize,
+    align: usize,
+) -> Result<Option<&'p mut [u8]>, Damage> {
+    let mut buf = NormBuf::default();
+    let norm = SearchKey::new(order, key, &mut buf).norm();
+    let leaf = Leaf::new(page)?;
+    let count = leaf.count();
+    if i > count {
+        return Err(Damage("an insertion behind the last entry"));
+    }
+    let mut prefix_len = leaf.prefix().len();
+    let shared = match count {
+        0 => first_prefix(page.len(), norm, footprint(key.len(), len, align), order),
+        _ => common_len(leaf.prefix(), norm),
+    };
+    let fits_now = place(page, prefix_len, count, key.len(), len, align);
+    if shared != prefix_len || fits_now.is_none() {
+        let used = leaf.used_without_prefix() + count * (align - 1);
+        let need = used + footprint(key.len(), len, align);
+        let Some(room) = (page.len() - HEADER).checked_sub(need) else { return Ok(None) };
+        if count == 0 {
+            prefix_len = shared.min(room);
+            start_with_prefix(page, norm, prefix_len)?;
+        } else {
+            rebuild_to(page, order, align, &mut Vec::new(), shared.min(room))?;
+            prefix_len = usize::from(header::prefix_len(page));
+        }
+    }
+    let start = place(page, prefix_len, count, key.len(), len, align).ok_or_else(overflow)?;
+    open_slot(page, i, count)?;
+    write_record(page, start, key, kind, len, align)?;
+    set_slot(page, i, count + 1, head_unless_plain(order, norm, prefix_len), start)?;
+    header::set_count(page, count as u16 + 1);
+    let value = start + RECORD_HEAD + key.len();
+    page.get_mut(value..value + len).map(Some).ok_or_else(overflow)
+}
+
+fn head_unless_plain(order: &Order, norm: &[u8], prefix_len: usize) -> u32 {
+    if order.is_plain() { 0 } else { head_behind(norm, prefix_len) }
+}
+
+/// The prefix that a first key gives an empty page: all of it, so that sorted loads end with heads
+/// that tell.
+fn first_prefix(page_size: usize, norm: &[u8], need: usize, order: &Order) -> usize {
+    if order.is_plain() {
+        return 0;
+    }
+    norm.len().min(prefix_cap(page_size)).min((page_size - HEADER).saturating_sub(need))
+}
+
+fn start_with_prefix(page: &mut [u8], norm: &[u8], len: usize) -> Result<(), Damage> {
+    let end = page.len() as u32;
+    header::set_heap(page, end);
+    header::set_garbage(page, 0);
+    header::set_prefix_len(page, len as u16);
+    let to = page.get_mut(HEADER..HEADER + len).ok_or_else(overflow)?;
+    to.copy_from_slice(norm.get(..len).ok_or_else(overflow)?);
+    Ok(())
+}
+
+/// Where a record would start in the gap between arrays and heap, if it fits there.
+fn place(
+    page: &[u8],
+    prefix_len: usize,
+    count: usize,
+    key_len: usize,
+    len: usize,
+    align: usize,
+) -> Option<usize> {
+    let heap = (header::heap(page) as usize).min(page.len());
+    let value = heap.checked_sub(len)? & !(align - 1);
+    let start = value.checked_sub(key_len + RECORD_HEAD)?;
+    (start >= HEADER + prefix_len + SLOT * (count + 1)).then_some(start)
+}
+
+/// Shifts the arrays apart for a new entry at `i`.
+fn open_slot(page: &mut [u8], i: usize, count: usize) -> Result<(), Damage> {
+    let heads = arrays_at(page);
+    let offsets = heads + 4 * count;
+    if offsets + 2 * count + SLOT > page.len() || i > count {
+        return Err(overflow());
+    }
+    page.copy_within(offsets + 2 * i..offsets + 2 * count, offsets + 2 * i + SLOT);
+    page.copy_within(offsets..offsets + 2 * i, offsets + 4);
+    page.copy_within(heads + 4 * i..heads + 4 * count, heads + 4 * i + 4);
+    Ok(())
+}
+
+/// Closes the arrays over entries [from, to).
+fn close_slots(page: &mut [u8], from: usize, to: usize, count: usize) -> Result<(), Damage> {
+    let heads = arrays_at(page);
+    let offsets = heads + 4 * count;
+    let gone = to - from;
+    if offsets + 2 * count > page.len() || to > count {
+        return Err(overflow());
+    }
+    page.copy_within(heads + 4 * to..heads + 4 * count, heads + 4 * from);
+    let new_offsets = heads + 4 * (count - gone);
+    page.copy_within(offsets..offsets + 2 * from, new_offsets);
+    page.copy_within(offsets + 2 * to..offsets + 2 * count, new_offsets + 2 * from);
+    Ok(())
+}
+
+/// Fills the slots of entry `i` in arrays for `count` entries.
+fn set_slot(
+    page: &mut [u8],
+    i: usize,
+    count: usize,
+    head: u32,
+    offset: usize,
+) -> Result<(), Damage> {
+    let heads = arrays_at(page);
+    let at = heads + 4 * i;
+    let to = page.get_mut(at..at + 4).ok_or_else(overflow)?;
+    to.copy_from_slice(&head.to_le_bytes());
+    if store_u16(page, heads + 4 * count + 2 * i, offset as u16) { Ok(()) } else { Err(overflow()) }
+}
+
+/// Writes record header and key at `start`, and books the heap; the value is left to the caller.
+fn write_record(
+    page: &mut [u8],
+    start: usize,
+    key: &[u8],
+    kind: ValueKind,
+    len: usize,
+    align: usize,
+) -> Result<(), Damage> {
+    let heap = (header::heap(page) as usize).min(page.len());
+    let end = start + RECORD_HEAD + key.len() + len;
+    let padding = heap.checked_sub(end).ok_or_else(overflow)?;
+    debug_assert!(padding < align);
+    let fields = store_u16(page, start, key_field(key.len(), kind))
+        && store_u16(page, start + 2, len as u16);
+    let to = page.get_mut(start + RECORD_HEAD..start + RECORD_HEAD + key.len());
+    match to {
+        Some(to) if fields => to.copy_from_slice(key),
+        _ => return Err(overflow()),
+    }
+    header::set_heap(page, start as u32);
+    let garbage = header::garbage(page).saturating_add(padding as u32);
+    header::set_garbage(page, garbage);
+    Ok(())
+}
+
+/// Removes an entry.
+pub(crate) fn remove(page: &mut [u8], i: usize) -> Result<(), Damage> {
+    remove_range(page, i, i + 1)
+}
+
+/// Removes entries [from, to).
+pub(crate) fn remove_range(page: &mut [u8], from: usize, to: usize) -> Result<(), Damage> {
+    let leaf = Leaf::new(page)?;
+    let count = leaf.count();
+    if from > to || to > count {
+        return Err(Damage("a removal behind the last entry"));
+    }
+    let mut heap = header::heap(page) as usize;
+    let mut garbage = header::garbage(page) as usize;
+    for i in from..to {
+        let entry = leaf.entry(i)?;
+        let size = RECORD_HEAD + entry.key.len() + entry.value.len();
+        if leaf.offset(i)? == heap {
+            heap += size;
+        } else {
+            garbage += size;
+        }
+    }
+    close_slots(page, from, to, count)?;
+    header::set_count(page, (count - (to - from)) as u16);
+    if to - from == count {
+        return start_with_prefix(page, &[], 0);
+    }
+    header::set_heap(page, heap as u32);
+    header::set_garbage(page, garbage as u32);
+    Ok(())
+}
+
+/// Gives an entry a value of `len` bytes, to be filled by the caller; `None` when the page has no
+/// room, and the entry is as it was.
+pub(crate) fn set_value<'p>(
+    page: &'p mut [u8],
+    i: usize,
+    order: &Order,
+    kind: ValueKind,
+    len: usize,
+    align: usize,
+) -> Result<Option<&'p mut [u8]>, Damage> {
+    let leaf = Leaf::new(page)?;
+    let entry = leaf.entry(i)?;
+    if entry.value.len() == len {
+        let (at, key_len) = (leaf.offset(i)?, entry.key.len());
+        if !store_u16(page, at, key_field(key_len, kind)) {
+            return Err(overflow());
+        }
+        return value_mut(page, i).map(Some);
+    }
+    let used = leaf.used_without_prefix() + leaf.count() * (align - 1);
+    if used + len > page.len() - HEADER + entry.value.len() {
+        return Ok(None);
+    }
+    let key = entry.key.to_vec();
+    remove(page, i)?;
+    match insert(page, i, order, &key, kind, len, align)? {
+        Some(value) => Ok(Some(value)),
+        None => Err(overflow()),
+    }
+}
+
+/// The value bytes of an entry.
+pub(crate) fn value_mut(page: &mut [u8], i: usize) -> Result<&mut [u8], Damage> {
+    let range = Leaf::new(page)?.value_range(i)?;
+    page.get_mut(range).ok_or_else(overflow)
+}
+
+/// Entries of a leaf, [from, to).
+type Part<'s> = (Leaf<'s>, usize, usize);
+
+/// Writes the entries of `parts` into `page`, which keeps kind, level, table and flags, without
+/// gaps and with the longest prefix (at most `prefix_max`). False when they do not fit: the page is
+/// as it was.
+fn pack(
+    page: &mut [u8],
+    parts: &[Part<'_>],
+    order: &Order,
+    align: usize,
+    prefix_max: usize,
+) -> Result<bool, Damage> {
+    let mut need = 0;
+    let mut count = 0;
+    for (leaf, from, to) in parts {
+        for i in *from..*to {
+            need += leaf.entry_size(i)? + align - 1;
+            count += 1;
+        }
+    }
+    let Some(room) = (page.len() - HEADER).checked_sub(need) else { return Ok(false) };
+    let prefix = common_prefix(parts, order)?;
+    let len = prefix.len().min(prefix_max).min(prefix_cap(page.len())).min(room);
+    start_with_prefix(page, &prefix, len)?;
+    header::set_count(page, count as u16);
+    let mut buf = NormBuf::default();
+    let mut slot = 0;
+    for (leaf, from, to) in parts {
+        for i in *from..*to {
+            let entry = leaf.entry(i)?;
+            let (key, value) = (entry.key, entry.value);
+            let start = place(page, len, count - 1, key.len(), value.len(), align);
+            let start = start.ok_or_else(overflow)?;
+            write_record(page, start, key, entry.kind, value.len(), align)?;
+            let at = start + RECORD_HEAD + key.len();
+            let to = page.get_mut(at..at + value.len()).ok_or_else(overflow)?;
+            to.copy_from_slice(value);
+            let norm = SearchKey::new(order, key, &mut buf).norm();
+            set_slot(page, slot, count, head_unless_plain(order, norm, len), start)?;
+            slot += 1;
+        }
+    }
+    Ok(true)
+}
+
+/// What the normal forms of the first and the last key share, and so all between.
+fn common_prefix(parts: &[Part<'_>], order: &Order) -> Result<Vec<u8>, Damage> {
+    let first = parts.iter().find(|(_, from, to)| from < to);
+    let last = parts.iter().rev().find(|(_, from, to)| from < to);
+    let (Some((a, from, _)), Some((b, _, to))) = (first, last) else { return Ok(Vec::new()) };
+    if order.is_plain() {
+        return Ok(Vec::new());
+    }
+    let (mut x, mut y) = (NormBuf::default(), NormBuf::default());
+    let first = SearchKey::new(order, a.key(*from)?, &mut x);
+    let last = SearchKey::new(order, b.key(*to - 1)?, &mut y);
+    let len = common_len(first.norm(), last.norm());
+    Ok(first.norm().get(..len).unwrap_or_default().to_vec())
+}
+
+/// Compacts the page and derives its prefix anew.
+pub(crate) fn rebuild(
+    page: &mut [u8],
+    order: &Order,
+    align: usize,
+    scratch: &mut Vec<u8>,
+) -> Result<(), Damage> {
+    rebuild_to(page, order, align, scratch, usize::MAX)
+}
+
+fn rebuild_to(
+    page: &mut [u8],
+    order: &Order,
+    align: usize,
+    scratch: &mut Vec<u8>,
+    prefix_max: usize,
+) -> Result<(), Damage> {
+    scratch.clear();
+    scratch.extend_from_slice(page);
+    let old = Leaf::new(scratch)?;
+    if pack(page, &[(old, 0, old.count())], order, align, prefix_max)? {
+        Ok(())
+    } else {
+        Err(overflow())
+    }
+}
+
+/// Moves entries from `at` on to `right`, which is initialised; both end packed.
+pub(crate) fn split(
+    left: &mut [u8],
+    right: &mut [u8],
+    at: usize,
+    order: &Order,
+    align: usize,
+    scratch: &mut Vec<u8>,
+) -> Result<(), Damage> {
+    header::init(right, Kind::Leaf, header::level(left), header::table(left), order.is_plain());
+    header::set_flags(right, header::flags(left));
+    scratch.clear();
+    scratch.extend_from_slice(left);
+    let old = Leaf::new(scratch)?;
+    let count = old.count();
+    if at > count {
+        return Err(Damage("a split behind the last entry"));
+    }
+    let fits = pack(right, &[(old, at, count)], order, align, usize::MAX)?
+        && pack(left, &[(old, 0, at)], order, align, usize::MAX)?;
+    if fits { Ok(()) } else { Err(overflow()) }
+}
+
+/// Adds entries [from, to) of `other` behind those of `page`; false when they do not fit.
+pub(crate) fn append(
+    page: &mut [u8],
+    other: &[u8],
+    from: usize,
+    to: usize,
+    order: &Order,
+    align: usize,
+) -> Result<bool, Damage> {
+    let own = page.to_vec();
+    let (own, other) = (Leaf::new(&own)?, Leaf::new(other)?);
+    pack(page, &[(own, 0, own.count()), (other, from, to)], order, align, usize::MAX)
+}
+
+/// Adds entries [from, to) of `other` before those of `page`; false when they do not fit.
+pub(crate) fn prepend(
+    page: &mut [u8],
+    other: &[u8],
+    from: usize,
+    to: usize,
+    order: &Order,
+    align: usize,
+) -> Result<bool, Damage> {
+    let own = page.to_vec();
+    let (own, other) = (Leaf::new(&own)?, Leaf::new(other)?);
+    pack(page, &[(other, from, to), (own, 0, own.count())], order, align, usize::MAX)
+}
+
+/// Where to split a full page that is to take an entry of `size` bytes at `i`. With `append` an
+/// insertion at the end leaves the page as it is, so that sorted loads fill pages.
+pub(crate) fn split_point(
+    page: &[u8],
+    i: usize,
+    size: usize,
+    append: bool,
+    align: usize,
+) -> Result<usize, Damage> {
+    let leaf = Leaf::new(page)?;
+    let count = leaf.count();
+    if i >= count && append {
+        return Ok(count);
+    }
+    let sizes = (0..count).map(|at| Ok(leaf.entry_size(at)? + align - 1));
+    let total = sizes.sum::<Result<usize, Damage>>()? + size;
+    let capacity = page.len() - HEADER;
+    // The cut before entry `at` leaves `left` bytes on the left, the new entry counted where it
+    // goes; of the cuts where both sides fit the most even one wins.
+    let mut best = None;
+    let mut left = 0;
+    for at in 0..=count {
+        for with_new in [false, true] {
+            if (with_new && at < i) || (!with_new && at > i) {
+                continue;
+            }
+            let here = if with_new { left + size } else { left };
+            let there = total - here.min(total);
+            let empty = here == 0 || there == 0;
+            if !empty && here <= capacity && there <= capacity {
+                let uneven = here.abs_diff(there);
+                if best.is_none_or(|(least, _)| uneven < least) {
+                    best = Some((uneven, at));
+                }
+            }
+        }
+        if at < count {
+            left += leaf.entry_size(at)? + align - 1;
+        }
+    }
+    best.map(|(_, at)| at).ok_or(Damage("no split makes room"))
+}

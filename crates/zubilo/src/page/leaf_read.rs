@@ -1,0 +1,229 @@
+//! Reading leaves.
+
+use std::cmp::Ordering;
+
+use crate::num::load_u16;
+
+use super::key::{NormBuf, Order, SearchKey};
+use super::slots::{Slots, head_behind};
+use super::{Damage, HEADER, Kind, header, prefetch};
+
+/// Bytes before a record's key.
+pub(super) const RECORD_HEAD: usize = 4;
+const LEN_BITS: u32 = 14;
+
+/// What the value bytes of an entry are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ValueKind {
+    /// The value itself.
+    Inline = 0,
+    /// The reference of a value run.
+    Run = 1,
+    /// The descriptor of a tree.
+    Tree = 2,
+    /// A small set of duplicates.
+    Duplicates = 3,
+}
+
+impl ValueKind {
+    fn of(bits: u16) -> ValueKind {
+        match bits & 3 {
+            0 => ValueKind::Inline,
+            1 => ValueKind::Run,
+            2 => ValueKind::Tree,
+            _ => ValueKind::Duplicates,
+        }
+    }
+}
+
+/// A record of a leaf.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'p> {
+    pub(crate) key: &'p [u8],
+    pub(crate) kind: ValueKind,
+    pub(crate) value: &'p [u8],
+}
+
+/// A leaf, its arrays checked.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaf<'p> {
+    slots: Slots<'p>,
+}
+
+impl<'p> Leaf<'p> {
+    #[inline(always)]
+    pub(crate) fn new(page: &'p [u8]) -> Result<Leaf<'p>, Damage> {
+        if page.get(24) != Some(&(Kind::Leaf as u8)) {
+            return Err(Damage("not a leaf where one is due"));
+        }
+        Ok(Leaf { slots: Slots::new(page)? })
+    }
+
+    #[inline(always)]
+    pub(crate) fn count(&self) -> usize {
+        self.slots.count()
+    }
+
+    /// Index of `key`, or where it would be inserted.
+    #[inline(always)]
+    pub(crate) fn search(
+        &self,
+        order: &Order,
+        key: &SearchKey<'_>,
+    ) -> Result<Result<usize, usize>, Damage> {
+        if self.slots.plain {
+            return self.search_between(order, key.raw(), 0, self.count());
+        }
+        let rest = match self.slots.strip(key.norm()) {
+            Ok(rest) => rest,
+            Err(Ordering::Less) => return Ok(Err(0)),
+            Err(_) => return Ok(Err(self.count())),
+        };
+        let head = super::key::head_of(rest);
+        let low = self.slots.lower(0, head);
+        if low >= self.count() || self.slots.head(low) != head {
+            return Ok(Err(low));
+        }
+        match order.compare(key.raw(), self.key(low)?) {
+            Ordering::Equal => Ok(Ok(low)),
+            Ordering::Less => Ok(Err(low)),
+            Ordering::Greater => {
+                let high = self.slots.upper(low + 1, head);
+                self.search_between(order, key.raw(), low + 1, high)
+            }
+        }
+    }
+
+    /// Binary search by whole keys among entries [low, high).
+    fn search_between(
+        &self,
+        order: &Order,
+        key: &[u8],
+        mut low: usize,
+        mut high: usize,
+    ) -> Result<Result<usize, usize>, Damage> {
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match order.compare(key, self.key(middle)?) {
+                Ordering::Equal => return Ok(Ok(middle)),
+                Ordering::Less => high = middle,
+                Ordering::Greater => low = middle + 1,
+            }
+        }
+        Ok(Err(low))
+    }
+
+    /// Where `key` is most likely, by its head alone.
+    #[inline(always)]
+    pub(crate) fn hint(&self, _order: &Order, key: &SearchKey<'_>) -> usize {
+        match self.slots.strip(key.norm()) {
+            Ok(rest) if !self.slots.plain => self.slots.lower(0, super::key::head_of(rest)),
+            _ => 0,
+        }
+    }
+
+    /// Asks the CPU for the record of an entry.
+    #[inline(always)]
+    pub(crate) fn prefetch_entry(&self, i: usize) {
+        if let Ok(at) = self.slots.offset(i) {
+            prefetch::touch(self.slots.page, at);
+        }
+    }
+
+    /// Header of a record: key length, kind, value length.
+    #[inline(always)]
+    fn record(&self, i: usize) -> Result<(usize, usize, ValueKind, usize), Damage> {
+        let at = self.slots.offset(i)?;
+        let fields = load_u16(self.slots.page, at).zip(load_u16(self.slots.page, at + 2));
+        let (key, value) = fields.ok_or(Damage("a record leads outside its page"))?;
+        let len = usize::from(key & ((1 << LEN_BITS) - 1));
+        Ok((at, len, ValueKind::of(key >> LEN_BITS), usize::from(value)))
+    }
+
+    #[inline(always)]
+    pub(crate) fn key(&self, i: usize) -> Result<&'p [u8], Damage> {
+        let (at, len, ..) = self.record(i)?;
+        let start = at + RECORD_HEAD;
+        self.slots.page.get(start..start + len).ok_or(Damage("a key leads outside its page"))
+    }
+
+    #[inline(always)]
+    pub(crate) fn entry(&self, i: usize) -> Result<Entry<'p>, Damage> {
+        let (at, key_len, kind, value_len) = self.record(i)?;
+        let start = at + RECORD_HEAD;
+        let outside = Damage("a record leads outside its page");
+        let both = self.slots.page.get(start..start + key_len + value_len).ok_or(outside)?;
+        let (key, value) = both.split_at_checked(key_len).ok_or(outside)?;
+        Ok(Entry { key, kind, value })
+    }
+
+    /// Position of the value in the page, and its length.
+    pub(super) fn value_range(&self, i: usize) -> Result<std::ops::Range<usize>, Damage> {
+        let (at, key_len, _, value_len) = self.record(i)?;
+        let start = at + RECORD_HEAD + key_len;
+        if start + value_len > self.slots.page.len() {
+            return Err(Damage("a record leads outside its page"));
+        }
+        Ok(start..start + value_len)
+    }
+
+    pub(super) fn offset(&self, i: usize) -> Result<usize, Damage> {
+        self.slots.offset(i)
+    }
+
+    pub(super) fn prefix(&self) -> &'p [u8] {
+        self.slots.prefix
+    }
+
+    /// Bytes in use behind the header: prefix, slots and live records.
+    pub(crate) fn used(&self) -> usize {
+        self.slots.prefix.len() + self.used_without_prefix()
+    }
+
+    pub(super) fn used_without_prefix(&self) -> usize {
+        let page = self.slots.page;
+        let heap = page.len().saturating_sub(header::heap(page) as usize);
+        6 * self.count() + heap.saturating_sub(header::garbage(page) as usize)
+    }
+
+    /// Bytes that an entry takes, its slots included.
+    pub(crate) fn entry_size(&self, i: usize) -> Result<usize, Damage> {
+        let (_, key_len, _, value_len) = self.record(i)?;
+        Ok(6 + RECORD_HEAD + key_len + value_len)
+    }
+
+    /// Checks everything: order, heads, prefix, that records do not overlap, the count of garbage.
+    pub(crate) fn check(&self, order: &Order) -> Result<(), Damage> {
+        let page = self.slots.page;
+        if self.slots.plain != order.is_plain() {
+            return Err(Damage("a page made for another kind of order"));
+        }
+        let mut spans = Vec::with_capacity(self.count());
+        let mut buf = NormBuf::default();
+        for i in 0..self.count() {
+            let entry = self.entry(i)?;
+            let norm = SearchKey::new(order, entry.key, &mut buf).norm();
+            if !self.slots.plain {
+                if !norm.starts_with(self.slots.prefix) {
+                    return Err(Damage("a key without the page's prefix"));
+                }
+                if head_behind(norm, self.slots.prefix.len()) != self.slots.head(i) {
+                    return Err(Damage("a head that is not its key's"));
+                }
+            }
+            if i > 0 && !order.compare(self.key(i - 1)?, entry.key).is_lt() {
+                return Err(Damage("keys are not in order"));
+            }
+            let at = self.offset(i)?;
+            spans.push((at, at + RECORD_HEAD + entry.key.len() + entry.value.len()));
+        }
+        let arrays_end = HEADER + self.slots.prefix.len() + 6 * self.count();
+        super::slots::check_heap(page, arrays_end, &mut spans)
+    }
+}
+
+/// The first field of a record.
+pub(super) fn key_field(len: usize, kind: ValueKind) -> u16 {
+    (len as u16 & ((1 << LEN_BITS) - 1)) | (kind as u16) << LEN_BITS
+}

@@ -1,0 +1,136 @@
+//! The arrays behind the header: prefix, heads, offsets and, in branches, children.
+
+use crate::num::load_u16;
+
+use super::key::head_of;
+use super::{Damage, FLAG_PLAIN, HEADER, header};
+
+/// Below this many heads a count is cheaper than further halving.
+const LINEAR: usize = 16;
+
+/// Prefix, heads and offsets of a page, checked to lie inside it.
+#[derive(Clone, Copy)]
+pub(super) struct Slots<'p> {
+    pub(super) page: &'p [u8],
+    pub(super) prefix: &'p [u8],
+    pub(super) heads: &'p [[u8; 4]],
+    pub(super) offsets: &'p [[u8; 2]],
+    pub(super) plain: bool,
+}
+
+/// Where the arrays of a page start.
+pub(super) fn arrays_at(page: &[u8]) -> usize {
+    HEADER + usize::from(header::prefix_len(page))
+}
+
+impl<'p> Slots<'p> {
+    #[inline(always)]
+    pub(super) fn new(page: &'p [u8]) -> Result<Slots<'p>, Damage> {
+        let count = usize::from(header::count(page));
+        let arrays = arrays_at(page);
+        let offsets = arrays + 4 * count;
+        let parts = (|| {
+            let prefix = page.get(HEADER..arrays)?;
+            let heads = page.get(arrays..offsets)?.as_chunks::<4>().0;
+            let offsets = page.get(offsets..offsets + 2 * count)?.as_chunks::<2>().0;
+            Some((prefix, heads, offsets))
+        })();
+        let (prefix, heads, offsets) =
+            parts.ok_or(Damage("the page's arrays do not fit the page"))?;
+        let plain = header::flags(page) & FLAG_PLAIN != 0;
+        Ok(Slots { page, prefix, heads, offsets, plain })
+    }
+
+    #[inline(always)]
+    pub(super) fn count(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// The stored offset of an entry.
+    #[inline(always)]
+    pub(super) fn offset(&self, i: usize) -> Result<usize, Damage> {
+        match self.offsets.get(i) {
+            Some(offset) => Ok(usize::from(u16::from_le_bytes(*offset))),
+            None => Err(Damage("an index behind the last entry")),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn head(&self, i: usize) -> u32 {
+        self.heads.get(i).map_or(0, |h| u32::from_le_bytes(*h))
+    }
+
+    /// What is left of a normal form behind the prefix, or where it stands to all entries.
+    #[inline(always)]
+    pub(super) fn strip<'k>(&self, norm: &'k [u8]) -> Result<&'k [u8], std::cmp::Ordering> {
+        match norm.strip_prefix(self.prefix) {
+            Some(rest) => Ok(rest),
+            None => Err(norm.cmp(self.prefix)),
+        }
+    }
+
+    /// Index of the first head in [from, count) that is not less than `head`.
+    #[inline(always)]
+    pub(super) fn lower(&self, from: usize, head: u32) -> usize {
+        bound(self.heads, from, |h| h < head)
+    }
+
+    /// Index of the first head in [from, count) that is greater than `head`.
+    pub(super) fn upper(&self, from: usize, head: u32) -> usize {
+        bound(self.heads, from, |h| h <= head)
+    }
+
+    /// Length at `at` in the heap, and the bytes behind it.
+    pub(super) fn sized(&self, at: usize) -> Result<&'p [u8], Damage> {
+        load_u16(self.page, at)
+            .and_then(|len| self.page.get(at + 2..)?.get(..usize::from(len)))
+            .ok_or(Damage("a separator leads outside its page"))
+    }
+}
+
+/// Branchless halving, then a count that the compiler turns into vector compares.
+#[inline(always)]
+fn bound(heads: &[[u8; 4]], from: usize, before: impl Fn(u32) -> bool) -> usize {
+    let mut base = from;
+    let mut len = heads.len().saturating_sub(from);
+    while len > LINEAR {
+        let half = len / 2;
+        let head = heads.get(base + half - 1).map_or(0, |h| u32::from_le_bytes(*h));
+        base += if before(head) { half } else { 0 };
+        len -= half;
+    }
+    let rest = heads.get(base..base + len).unwrap_or_default();
+    base + rest.iter().map(|h| usize::from(before(u32::from_le_bytes(*h)))).sum::<usize>()
+}
+
+/// Head of a normal form behind a prefix of `prefix_len` bytes.
+pub(super) fn head_behind(norm: &[u8], prefix_len: usize) -> u32 {
+    head_of(norm.get(prefix_len..).unwrap_or_default())
+}
+
+/// Checks that the spans of live records do not overlap, lie in the heap, and leave just the bytes
+/// that the header counts as garbage.
+pub(super) fn check_heap(
+    page: &[u8],
+    arrays_end: usize,
+    spans: &mut [(usize, usize)],
+) -> Result<(), Damage> {
+    let heap = header::heap(page) as usize;
+    if heap < arrays_end || heap > page.len() {
+        return Err(Damage("the heap overlaps the page's arrays"));
+    }
+    spans.sort_unstable();
+    let mut live = 0;
+    let mut last = heap;
+    for &(start, end) in spans.iter() {
+        if start < last || end > page.len() {
+            return Err(Damage("records overlap or lie outside the heap"));
+        }
+        live += end - start;
+        last = end;
+    }
+    if page.len() - heap - live != header::garbage(page) as usize {
+        return Err(Damage("the count of garbage is wrong"));
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! Building a tree from sorted records, bottom-up and without gaps: for compacting copies.
+//!
+//! Pages are numbered as they are finished, children before parents, and handed to a sink; only
+//! one page a level is held in memory.
+
+use crate::error::{Error, Result};
+use crate::num::PageNo;
+use crate::page::{self, Damage, Kind, Leaf, Order, ValueKind, branch, header, leaf};
+
+use super::run::{self, RUN_REF_SIZE};
+use super::{Ref, RunRef, TreeDesc, TreeOptions};
+
+/// Takes finished pages in ascending order.
+pub(crate) trait PageSink {
+    /// Takes `bytes`, whole pages from page `first` on.
+    fn pages(&mut self, first: u64, bytes: &[u8]) -> Result<()>;
+}
+
+/// Numbers and seals pages for a sink.
+pub(crate) struct Output<'s> {
+    pub(crate) sink: &'s mut dyn PageSink,
+    pub(crate) page_size: usize,
+    /// Next page number.
+    pub(crate) next: u64,
+    /// Birth of all pages.
+    pub(crate) txn: u64,
+}
+
+impl Output<'_> {
+    fn page(&mut self, page: &mut [u8]) -> Result<u64> {
+        let number = self.next;
+        header::seal(page, number, self.txn);
+        self.sink.pages(number, page)?;
+        self.next += 1;
+        Ok(number)
+    }
+
+    /// Writes a value as a run.
+    pub(crate) fn run(&mut self, value: &[u8]) -> Result<RunRef> {
+        let first = self.next;
+        let whole = value.len() / self.page_size * self.page_size;
+        let (body, tail) = value.split_at(whole);
+        self.sink.pages(first, body)?;
+        if !tail.is_empty() {
+            let mut last = tail.to_vec();
+            last.resize(self.page_size, 0);
+            self.sink.pages(first + (whole / self.page_size) as u64, &last)?;
+        }
+        self.next += value.len().div_ceil(self.page_size) as u64;
+        Ok(RunRef {
+            first,
+            len: value.len() as u64,
+            checksum: run::checksum(value),
+            birth: self.txn,
+        })
+    }
+}
+
+/// A branch being filled, and the separator it will have in its parent.
+struct Open {
+    page: Vec<u8>,
+    first_separator: Vec<u8>,
+    count: usize,
+}
+
+/// A tree being built.
+pub(crate) struct Builder {
+    desc: TreeDesc,
+    order: Order,
+    leaf: Vec<u8>,
+    leaf_count: usize,
+    leaf_separator: Vec<u8>,
+    last_key: Vec<u8>,
+    branches: Vec<Open>,
+    scratch: Vec<u8>,
+}
+
+fn damaged(damage: Damage) -> Error {
+    Error::Corrupted { page: PageNo(0), reason: damage.0 }
+}
+
+impl Builder {
+    pub(crate) fn new(table: u32, options: TreeOptions, order: Order, page_size: usize) -> Builder {
+        let mut builder = Builder {
+            desc: TreeDesc::empty(table, options),
+            order,
+            leaf: vec![0; page_size],
+            leaf_count: 0,
+            leaf_separator: Vec::new(),
+            last_key: Vec::new(),
+            branches: Vec::new(),
+            scratch: Vec::new(),
+        };
+        builder.fresh_leaf();
+        builder
+    }
+
+    fn fresh_leaf(&mut self) {
+        self.leaf.fill(0);
+        header::init(&mut self.leaf, Kind::Leaf, 0, self.desc.table, self.order.is_plain());
+        self.leaf_count = 0;
+    }
+
+    /// Adds a record behind all others; the bytes are those that stand in the leaf.
+    pub(crate) fn add(
+        &mut self,
+        out: &mut Output<'_>,
+        key: &[u8],
+        kind: ValueKind,
+        value: &[u8],
+    ) -> Result<()> {
+        if !self.try_add(key, kind, value)? {
+            self.end_leaf(out)?;
+            page::separator(&self.order, &self.last_key, key, &mut self.leaf_separator);
+            if !self.try_add(key, kind, value)? {
+                return Err(Error::Invalid("a record does not fit a page"));
+            }
+        }
+        self.desc.entries += 1;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        Ok(())
+    }
+
+    /// Adds a large value under `key`.
+    pub(crate) fn add_large(
+        &mut self,
+        out: &mut Output<'_>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        let reference = out.run(value)?;
+        self.desc.run_pages += value.len().div_ceil(out.page_size) as u64;
+        let mut bytes = [0; RUN_REF_SIZE];
+        reference.store(&mut bytes).map_err(damaged)?;
+        self.add(out, key, ValueKind::Run, &bytes)
+    }
+
+    fn try_add(&mut self, key: &[u8], kind: ValueKind, value: &[u8]) -> Result<bool> {
+        let align = usize::from(self.desc.options.align);
+        let i = self.leaf_count;
+        let place = leaf::insert(&mut self.leaf, i, &self.order, key, kind, value.len(), align);
+        match place.map_err(damaged)? {
+            Some(to) => {
+                to.copy_from_slice(value);
+                self.leaf_count += 1;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn end_leaf(&mut self, out: &mut Output<'_>) -> Result<()> {
+        let align = usize::from(self.desc.options.align);
+        leaf::rebuild(&mut self.leaf, &self.order, align, &mut self.scratch).map_err(damaged)?;
+        debug_assert!(Leaf::new(&self.leaf).is_ok());
+        let number = out.page(&mut self.leaf)?;
+        self.desc.leaf_pages += 1;
+        let separator = std::mem::take(&mut self.leaf_separator);
+        self.add_child(out, 0, &separator, number)?;
+        self.leaf_separator = separator;
+        self.fresh_leaf();
+        Ok(())
+    }
+
+    /// Adds a finished page to the branch `up` levels above the leaves (0: right above them).
+    fn add_child(
+        &mut self,
+        out: &mut Output<'_>,
+        up: usize,
+        separator: &[u8],
+        child: u64,
+    ) -> Result<()> {
+        let (level, table, plain) = (up as u8 + 1, self.desc.table, self.order.is_plain());
+        let Some(open) = self.branches.get_mut(up) else {
+            let mut page = vec![0; out.page_size];
+            branch::init_with(&mut page, level, table, plain, child);
+            self.branches.push(Open { page, first_separator: separator.to_vec(), count: 1 });
+            return Ok(());
+        };
+        let i = open.count;
+        if branch::insert(&mut open.page, i, &self.order, separator, child).map_err(damaged)? {
+            open.count += 1;
+            return Ok(());
+        }
+        let number = out.page(&mut open.page)?;
+        self.desc.branch_pages += 1;
+        let first = std::mem::replace(&mut open.first_separator, separator.to_vec());
+        open.page.fill(0);
+        branch::init_with(&mut open.page, level, table, plain, child);
+        open.count = 1;
+        self.add_child(out, up + 1, &first, number)
+    }
+
+    /// Finishes the open pages; gives the descriptor of the tree.
+    pub(crate) fn finish(mut self, out: &mut Output<'_>, modified: u64) -> Result<TreeDesc> {
+        self.desc.modified = modified;
+        if self.desc.entries == 0 {
+            return Ok(self.desc);
+        }
+        if self.branches.is_empty() {
+            let number = out.page(&mut self.leaf)?;
+            self.desc.leaf_pages += 1;
+            (self.desc.root, self.desc.depth) = (Ref(number), 1);
+            return Ok(self.desc);
+        }
+        self.end_leaf(out)?;
+        let mut up = 0;
+        loop {
+            let is_top = up + 1 == self.branches.len();
+            let open = &mut self.branches[up];
+            let number = out.page(&mut open.page)?;
+            self.desc.branch_pages += 1;
+            let first = std::mem::take(&mut open.first_separator);
+            if is_top {
+                (self.desc.root, self.desc.depth) = (Ref(number), up as u8 + 2);
+                return Ok(self.desc);
+            }
+            up += 1;
+            self.add_child(out, up, &first, number)?;
+        }
+    }
+}

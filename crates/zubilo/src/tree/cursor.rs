@@ -1,0 +1,210 @@
+//! A position in a tree and its moves. The cursor holds the path to a leaf and the leaf's view;
+//! steps inside a leaf touch nothing else.
+
+use crate::error::Result;
+use crate::page::{Damage, Entry, Leaf, NormBuf, Order, SearchKey};
+
+use super::lookup::{branch_at, descend, leaf_at, value_of};
+use super::{Pages, Path, Ref, TreeDesc};
+
+/// A position in the tree `desc` as `pages` shows it.
+#[derive(Clone)]
+pub(crate) struct Cursor<'p, P: Pages<'p>> {
+    pages: P,
+    desc: TreeDesc,
+    order: Order,
+    path: Path,
+    leaf: Option<(Ref, Leaf<'p>)>,
+}
+
+impl<'p, P: Pages<'p>> Cursor<'p, P> {
+    pub(crate) fn new(pages: P, desc: TreeDesc, order: Order) -> Cursor<'p, P> {
+        Cursor { pages, desc, order, path: Path::default(), leaf: None }
+    }
+
+    pub(crate) fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// The leaf under the cursor, its reference and the index in it.
+    #[inline(always)]
+    pub(crate) fn position(&self) -> Option<(Ref, Leaf<'p>, usize)> {
+        let (at, leaf) = self.leaf?;
+        Some((at, leaf, self.path.last()?.index as usize))
+    }
+
+    /// The entry under the cursor; none when it stands nowhere.
+    #[inline(always)]
+    pub(crate) fn entry(&self) -> Result<Option<(Ref, Entry<'p>)>> {
+        match self.position() {
+            Some((at, leaf, i)) if i < leaf.count() => {
+                Ok(Some((at, leaf.entry(i).map_err(at.damaged())?)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Key and value under the cursor.
+    #[inline(always)]
+    pub(crate) fn pair(&self) -> Result<Option<(&'p [u8], &'p [u8])>> {
+        match self.entry()? {
+            Some((at, entry)) => Ok(Some((entry.key, value_of(&self.pages, at, &entry)?))),
+            None => Ok(None),
+        }
+    }
+
+    /// To the first entry with a key not less than `key`; true when it equals `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        let mut buf = NormBuf::default();
+        let key = SearchKey::new(&self.order, key, &mut buf);
+        let found = descend(&self.pages, &self.desc, &self.order, &key, &mut self.path)?;
+        self.load_leaf()?;
+        if let Some((_, leaf, i)) = self.position()
+            && i >= leaf.count()
+        {
+            self.next_leaf()?;
+        }
+        Ok(found)
+    }
+
+    /// To the position where `key` is or would be inserted, which may be behind a leaf's last
+    /// entry: the exclusive end of a range.
+    pub(crate) fn seek_gap(&mut self, key: &[u8]) -> Result<bool> {
+        let mut buf = NormBuf::default();
+        let key = SearchKey::new(&self.order, key, &mut buf);
+        let found = descend(&self.pages, &self.desc, &self.order, &key, &mut self.path)?;
+        self.load_leaf()?;
+        Ok(found)
+    }
+
+    pub(crate) fn first(&mut self) -> Result<()> {
+        self.path.clear();
+        self.descend_edge(self.desc.root, self.desc.depth, false)
+    }
+
+    pub(crate) fn last(&mut self) -> Result<()> {
+        self.path.clear();
+        self.descend_edge(self.desc.root, self.desc.depth, true)
+    }
+
+    /// To the next entry; false at the end, where the cursor then stands nowhere.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        if let (Some((_, leaf)), Some(step)) = (self.leaf, self.path.last_mut()) {
+            step.index += 1;
+            if (step.index as usize) < leaf.count() {
+                return Ok(true);
+            }
+            return self.next_leaf();
+        }
+        Ok(false)
+    }
+
+    /// To the previous entry; false at the start.
+    #[inline]
+    pub(crate) fn prev(&mut self) -> Result<bool> {
+        if let (Some(_), Some(step)) = (self.leaf, self.path.last_mut()) {
+            if step.index > 0 {
+                step.index -= 1;
+                return Ok(true);
+            }
+            return self.prev_leaf();
+        }
+        Ok(false)
+    }
+
+    /// To the first entry of the next leaf.
+    pub(crate) fn next_leaf(&mut self) -> Result<bool> {
+        self.turn(false)
+    }
+
+    /// To the last entry of the leaf before.
+    pub(crate) fn prev_leaf(&mut self) -> Result<bool> {
+        self.turn(true)
+    }
+
+    /// Leaves the cursor standing nowhere.
+    pub(crate) fn leave(&mut self) {
+        self.path.clear();
+        self.leaf = None;
+    }
+
+    /// Sets the index inside the leaf under the cursor.
+    pub(crate) fn set_index(&mut self, index: usize) {
+        if let Some(step) = self.path.last_mut() {
+            step.index = index as u32;
+        }
+    }
+
+    fn turn(&mut self, back: bool) -> Result<bool> {
+        let old = self.leaf.take();
+        let mut up = self.path.len().saturating_sub(1);
+        while up > 0 {
+            up -= 1;
+            let step = self.path.steps()[up];
+            let more = if back { step.index > 0 } else { step.index + 1 < step.count };
+            if !more {
+                continue;
+            }
+            let index = if back { step.index - 1 } else { step.index + 1 };
+            self.path.truncate(up);
+            let height = self.desc.depth - up as u8;
+            let branch = branch_at(&self.pages, step.page, height - 1)?;
+            self.path.push(step.page, index as usize, step.count as usize);
+            let child = branch.child(index as usize).map_err(step.page.damaged())?;
+            if !back && let Ok(after) = branch.child(index as usize + 1) {
+                self.pages.prefetch(Ref(after));
+            }
+            self.descend_edge(Ref(child), height - 1, back)?;
+            self.check_order(old, back)?;
+            return Ok(true);
+        }
+        self.path.clear();
+        Ok(false)
+    }
+
+    /// A damaged file may lead to the same leaves again and again; keys that do not go on in
+    /// order tell.
+    fn check_order(&self, old: Option<(Ref, Leaf<'p>)>, back: bool) -> Result<()> {
+        let (Some((_, old)), Some((at, new))) = (old, self.leaf) else { return Ok(()) };
+        let (before, after) = if back { (new, old) } else { (old, new) };
+        let last = before.key(before.count().saturating_sub(1)).map_err(at.damaged())?;
+        let first = after.key(0).map_err(at.damaged())?;
+        if self.order.compare(last, first).is_lt() {
+            Ok(())
+        } else {
+            Err(at.damaged()(Damage("leaves are not in order")))
+        }
+    }
+
+    fn descend_edge(&mut self, root: Ref, height: u8, last: bool) -> Result<()> {
+        self.leaf = None;
+        if height == 0 {
+            return Ok(());
+        }
+        let mut at = root;
+        for level in (1..height).rev() {
+            let branch = branch_at(&self.pages, at, level)?;
+            let i = if last { branch.count().saturating_sub(1) } else { 0 };
+            let child = branch.child(i).map_err(at.damaged())?;
+            self.path.push(at, i, branch.count());
+            at = Ref(child);
+        }
+        let leaf = leaf_at(&self.pages, at)?;
+        if leaf.count() == 0 {
+            return Err(at.damaged()(Damage("an empty leaf inside a tree")));
+        }
+        let i = if last { leaf.count() - 1 } else { 0 };
+        self.path.push(at, i, leaf.count());
+        self.leaf = Some((at, leaf));
+        Ok(())
+    }
+
+    fn load_leaf(&mut self) -> Result<()> {
+        self.leaf = match self.path.last() {
+            Some(step) => Some((step.page, leaf_at(&self.pages, step.page)?)),
+            None => None,
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! The descriptor of a tree: 80 bytes that a table's record, the metas and the lock file hold.
+
+use crate::num::{load_u32, load_u64};
+use crate::page::{Damage, Order};
+
+use super::Ref;
+
+/// Bytes of a stored descriptor.
+pub(crate) const DESC_SIZE: usize = 80;
+/// The same in 8-byte words.
+pub(crate) const DESC_WORDS: usize = DESC_SIZE / 8;
+/// More levels than any tree of 2^48 pages can have; descents are bounded by it.
+pub(crate) const MAX_DEPTH: usize = 32;
+
+/// Options of a tree that are fixed when it is created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TreeOptions {
+    /// 0 byte order, 1 reversed bytes, 2 native integers, 3 caller's comparator.
+    pub(crate) order: u8,
+    /// Alignment of small values: 1, 2, 4, 8 or 16.
+    pub(crate) align: u8,
+    /// Bits for the kinds of tables to come (duplicates, counts).
+    pub(crate) flags: u16,
+}
+
+impl TreeOptions {
+    /// The order of keys, for the orders that need no caller's function.
+    pub(crate) fn builtin_order(&self) -> Option<Order> {
+        match self.order {
+            0 => Some(Order::Bytes),
+            1 | 2 => Some(Order::Reversed),
+            _ => None,
+        }
+    }
+}
+
+/// Where a tree is and what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TreeDesc {
+    /// Root page; none when the tree is empty.
+    pub(crate) root: Ref,
+    /// Records.
+    pub(crate) entries: u64,
+    /// Pages on level 0.
+    pub(crate) leaf_pages: u64,
+    /// Pages above.
+    pub(crate) branch_pages: u64,
+    /// Pages of value runs.
+    pub(crate) run_pages: u64,
+    /// Identity of the table, in each of its pages.
+    pub(crate) table: u32,
+    /// Levels; 0 when empty.
+    pub(crate) depth: u8,
+    /// What was fixed at creation.
+    pub(crate) options: TreeOptions,
+    /// Transaction of the last change.
+    pub(crate) modified: u64,
+    /// The table's persistent sequence.
+    pub(crate) sequence: u64,
+}
+
+impl TreeDesc {
+    /// An empty tree.
+    pub(crate) fn empty(table: u32, options: TreeOptions) -> TreeDesc {
+        TreeDesc {
+            root: Ref::NONE,
+            entries: 0,
+            leaf_pages: 0,
+            branch_pages: 0,
+            run_pages: 0,
+            table,
+            depth: 0,
+            options,
+            modified: 0,
+            sequence: 0,
+        }
+    }
+
+    /// As 8-byte words, for the lock file.
+    pub(crate) fn to_words(self) -> [u64; DESC_WORDS] {
+        let o = self.options;
+        let shape = u64::from(self.table)
+            | u64::from(self.depth) << 32
+            | u64::from(o.order) << 40
+            | u64::from(o.align) << 48;
+        [
+            self.root.0,
+            self.entries,
+            self.leaf_pages,
+            self.branch_pages,
+            self.run_pages,
+            shape,
+            u64::from(o.flags),
+            self.modified,
+            self.sequence,
+            0,
+        ]
+    }
+
+    /// From 8-byte words; `None` when they describe no tree.
+    pub(crate) fn from_words(w: &[u64; DESC_WORDS]) -> Option<TreeDesc> {
+        let options = TreeOptions {
+            order: (w[5] >> 40) as u8,
+            align: (w[5] >> 48) as u8,
+            flags: u16::try_from(w[6]).ok()?,
+        };
+        let depth = (w[5] >> 32) as u8;
+        let sane = matches!(options.align, 1 | 2 | 4 | 8 | 16)
+            && options.order <= 3
+            && depth as usize <= MAX_DEPTH
+            && (depth == 0) == (w[0] == 0);
+        sane.then_some(TreeDesc {
+            root: Ref(w[0]),
+            entries: w[1],
+            leaf_pages: w[2],
+            branch_pages: w[3],
+            run_pages: w[4],
+            table: w[5] as u32,
+            depth,
+            options,
+            modified: w[7],
+            sequence: w[8],
+        })
+    }
+
+    /// As stored.
+    pub(crate) fn to_bytes(self) -> [u8; DESC_SIZE] {
+        let mut out = [0; DESC_SIZE];
+        for (chunk, word) in out.as_chunks_mut::<8>().0.iter_mut().zip(self.to_words()) {
+            *chunk = word.to_le_bytes();
+        }
+        out
+    }
+
+    /// From stored bytes.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<TreeDesc, Damage> {
+        let mut words = [0; DESC_WORDS];
+        if bytes.len() != DESC_SIZE {
+            return Err(Damage("a tree descriptor has the wrong size"));
+        }
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = load_u64(bytes, i * 8).unwrap_or_default();
+        }
+        TreeDesc::from_words(&words).ok_or(Damage("a tree descriptor holds impossible values"))
+    }
+
+    /// Pages of all kinds.
+    pub(crate) fn pages(&self) -> u64 {
+        self.leaf_pages.saturating_add(self.branch_pages).saturating_add(self.run_pages)
+    }
+}
+
+/// Table identity of a stored descriptor, without decoding it.
+pub(crate) fn stored_table(bytes: &[u8]) -> Option<u32> {
+    load_u32(bytes, 40)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_survive_the_round_trip() {
+        let mut desc = TreeDesc::empty(7, TreeOptions { order: 2, align: 8, flags: 5 });
+        desc.root = Ref(99);
+        desc.depth = 3;
+        desc.entries = u64::MAX;
+        desc.sequence = 12;
+        assert_eq!(TreeDesc::from_bytes(&desc.to_bytes()), Ok(desc));
+        assert_eq!(stored_table(&desc.to_bytes()), Some(7));
+    }
+
+    #[test]
+    fn impossible_descriptors_are_refused() {
+        let mut desc = TreeDesc::empty(1, TreeOptions { order: 0, align: 1, flags: 0 });
+        desc.depth = 33;
+        desc.root = Ref(5);
+        assert!(TreeDesc::from_bytes(&desc.to_bytes()).is_err());
+        desc.depth = 0;
+        assert!(TreeDesc::from_bytes(&desc.to_bytes()).is_err());
+        assert!(TreeDesc::from_bytes(&[0; 79]).is_err());
+    }
+}

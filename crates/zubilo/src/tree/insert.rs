@@ -1,0 +1,349 @@
+//! Putting an entry into a tree: find the leaf, make the way to it changeable, insert, split.
+
+use crate::dirty::Workspace;
+use crate::error::{Error, Result};
+use crate::num::PageNo;
+use crate::page::{
+    self, Damage, FLAG_DIRTY_RUNS, Kind, Leaf, NormBuf, SearchKey, ValueKind, branch, header, leaf,
+};
+
+use super::lookup::descend;
+use super::{Pages, Path, Ref, RunRef, Tree};
+
+/// The way to the leaf of the last change, valid while nothing else changed the tree.
+#[derive(Clone, Default)]
+pub(crate) struct Finger {
+    path: Path,
+    live: bool,
+}
+
+impl Finger {
+    /// Forgets the way, after any change made without it.
+    pub(crate) fn reset(&mut self) {
+        self.live = false;
+    }
+}
+
+/// Where an entry was stored: a dirty leaf and the index in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) slot: u32,
+    pub(crate) index: usize,
+}
+
+/// Outcome of [`put`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Put {
+    /// A new entry, its value bytes yet to be filled.
+    Inserted(Place),
+    /// The key was there; its old value is gone, the new bytes are yet to be filled.
+    Replaced(Place),
+    /// The key was there and was left alone.
+    Exists,
+}
+
+/// The value of an entry to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) kind: ValueKind,
+    /// Bytes in the leaf.
+    pub(crate) len: usize,
+}
+
+/// Makes room for a value under `key`. With `overwrite` false an existing key is left alone.
+pub(crate) fn put(
+    ws: &mut Workspace,
+    tree: &mut Tree,
+    key: &[u8],
+    shape: Shape,
+    overwrite: bool,
+) -> Result<Put> {
+    if tree.desc.depth == 0 {
+        return first_entry(ws, tree, key, shape).map(Put::Inserted);
+    }
+    let mut path = std::mem::take(&mut tree.finger.path);
+    let found = match try_finger(ws, tree, &mut path, key)? {
+        Some(found) => found,
+        None => {
+            let mut buf = NormBuf::default();
+            let search = SearchKey::new(&tree.order, key, &mut buf);
+            descend(&ws.view(), &tree.desc, &tree.order, &search, &mut path)?
+        }
+    };
+    tree.finger.live = false;
+    if found && !overwrite {
+        keep_finger(tree, path);
+        return Ok(Put::Exists);
+    }
+    touch_path(ws, tree, &mut path)?;
+    tree.desc.modified = ws.txn();
+    if found {
+        return replace(ws, tree, path, key, shape).map(Put::Replaced);
+    }
+    tree.desc.entries += 1;
+    insert_at(ws, tree, path, key, shape).map(Put::Inserted)
+}
+
+/// The finger's leaf, if `key` surely belongs there.
+fn try_finger(ws: &Workspace, tree: &Tree, path: &mut Path, key: &[u8]) -> Result<Option<bool>> {
+    if !tree.finger.live {
+        return Ok(None);
+    }
+    let rightmost = path.is_rightmost();
+    let Some(step) = path.last_mut() else { return Ok(None) };
+    if !ws.owns(step.page) {
+        return Ok(None);
+    }
+    let page = ws.view().page(step.page)?;
+    let leaf = Leaf::new(page).map_err(step.page.damaged())?;
+    let mut buf = NormBuf::default();
+    let search = SearchKey::new(&tree.order, key, &mut buf);
+    let found = leaf.search(&tree.order, &search).map_err(step.page.damaged())?;
+    let (Ok(i) | Err(i)) = found;
+    let inside = found.is_ok() || (i > 0 && (i < leaf.count() || rightmost));
+    step.index = i as u32;
+    step.count = leaf.count() as u32;
+    Ok(inside.then_some(found.is_ok()))
+}
+
+fn keep_finger(tree: &mut Tree, path: Path) {
+    tree.finger.path = path;
+    tree.finger.live = true;
+}
+
+fn first_entry(ws: &mut Workspace, tree: &mut Tree, key: &[u8], shape: Shape) -> Result<Place> {
+    let slot = ws.new_page()?;
+    let plain = tree.order.is_plain();
+    header::init(ws.page_mut(slot)?, Kind::Leaf, 0, tree.desc.table, plain);
+    tree.desc.root = Ref::dirty(slot);
+    tree.desc.depth = 1;
+    tree.desc.leaf_pages += 1;
+    tree.desc.entries += 1;
+    tree.desc.modified = ws.txn();
+    let mut path = Path::default();
+    path.push(tree.desc.root, 0, 0);
+    insert_at(ws, tree, path, key, shape)
+}
+
+/// Makes each page of the path changeable and the references to them right.
+pub(crate) fn touch_path(ws: &mut Workspace, tree: &mut Tree, path: &mut Path) -> Result<()> {
+    if path.last().is_some_and(|leaf| ws.owns(leaf.page)) {
+        return Ok(());
+    }
+    let mut parent: Option<(u32, usize)> = None;
+    for step in path.steps_mut() {
+        let slot = ws.touch(step.page)?;
+        let new = Ref::dirty(slot);
+        if new != step.page {
+            match parent {
+                None => tree.desc.root = new,
+                Some((above, i)) => {
+                    branch::set_child(ws.page_mut(above)?, i, new.0).map_err(new.damaged())?;
+                }
+            }
+            step.page = new;
+        }
+        parent = Some((slot, step.index as usize));
+    }
+    Ok(())
+}
+
+/// The dirty leaf at the end of a touched path.
+fn leaf_slot(path: &Path) -> Result<(u32, usize)> {
+    path.last().and_then(|s| Some((s.page.slot()?, s.index as usize))).ok_or_else(broken_path)
+}
+
+#[cold]
+pub(crate) fn broken_path() -> Error {
+    Error::Corrupted { page: PageNo(0), reason: "a path does not end in a changeable leaf" }
+}
+
+/// Drops what an old value occupies outside its leaf.
+pub(crate) fn drop_value(
+    ws: &mut Workspace,
+    tree: &mut Tree,
+    kind: ValueKind,
+    value: [u8; super::run::RUN_REF_SIZE],
+    at: Ref,
+) -> Result<()> {
+    if kind == ValueKind::Run {
+        let run = RunRef::load(&value).map_err(at.damaged())?;
+        tree.desc.run_pages = tree.desc.run_pages.saturating_sub(run.pages(ws.page_shift()));
+        ws.drop_run(&run);
+    }
+    Ok(())
+}
+
+/// Kind and, for a run, reference of the value at a place.
+pub(crate) fn value_ref(
+    ws: &Workspace,
+    at: Ref,
+    index: usize,
+) -> Result<(ValueKind, [u8; super::run::RUN_REF_SIZE])> {
+    let leaf = Leaf::new(ws.view().page(at)?).map_err(at.damaged())?;
+    let entry = leaf.entry(index).map_err(at.damaged())?;
+    let mut value = [0; super::run::RUN_REF_SIZE];
+    if entry.kind == ValueKind::Run {
+        let run = RunRef::load(entry.value).map_err(at.damaged())?;
+        run.store(&mut value).map_err(at.damaged())?;
+    }
+    Ok((entry.kind, value))
+}
+
+fn replace(
+    ws: &mut Workspace,
+    tree: &mut Tree,
+    path: Path,
+    key: &[u8],
+    shape: Shape,
+) -> Result<Place> {
+    let (slot, index) = leaf_slot(&path)?;
+    let at = Ref::dirty(slot);
+    let (kind, value) = value_ref(ws, at, index)?;
+    drop_value(ws, tree, kind, value, at)?;
+    let align = usize::from(tree.desc.options.align);
+    let page = ws.page_mut(slot)?;
+    let room = leaf::set_value(page, index, &tree.order, shape.kind, shape.len, align)
+        .map_err(at.damaged())?
+        .is_some();
+    if room {
+        keep_finger(tree, path);
+        return Ok(Place { slot, index });
+    }
+    leaf::remove(page, index).map_err(at.damaged())?;
+    insert_at(ws, tree, path, key, shape)
+}
+
+/// Inserts at the end of a touched path, splitting if there is no room.
+fn insert_at(
+    ws: &mut Workspace,
+    tree: &mut Tree,
+    path: Path,
+    key: &[u8],
+    shape: Shape,
+) -> Result<Place> {
+    let (slot, index) = leaf_slot(&path)?;
+    let align = usize::from(tree.desc.options.align);
+    let page = ws.page_mut(slot)?;
+    let room = leaf::insert(page, index, &tree.order, key, shape.kind, shape.len, align)
+        .map_err(Ref::dirty(slot).damaged())?
+        .is_some();
+    if room {
+        keep_finger(tree, path);
+        return Ok(Place { slot, index });
+    }
+    split_leaf(ws, tree, path, key, shape)
+}
+
+fn split_leaf(
+    ws: &mut Workspace,
+    tree: &mut Tree,
+    path: Path,
+    key: &[u8],
+    shape: Shape,
+) -> Result<Place> {
+    let (left, i) = leaf_slot(&path)?;
+    let damaged = |d: Damage| Ref::dirty(left).damaged()(d);
+    let align = usize::from(tree.desc.options.align);
+    let right = ws.new_page()?;
+    tree.desc.leaf_pages += 1;
+    let mut scratch = std::mem::take(&mut ws.scratch);
+    let size = leaf::footprint(key.len(), shape.len, align);
+    let (l, r) = ws.pair_mut(left, right)?;
+    let at = leaf::split_point(l, i, size, path.is_rightmost(), align).map_err(damaged)?;
+    leaf::split(l, r, at, &tree.order, align, &mut scratch).map_err(damaged)?;
+    let mut put = |page: &mut [u8], index| {
+        let room = leaf::insert(page, index, &tree.order, key, shape.kind, shape.len, align);
+        room.map(|r| r.is_some()).map_err(damaged)
+    };
+    let left_count = Leaf::new(l).map_err(damaged)?.count();
+    let right_count = Leaf::new(r).map_err(damaged)?.count();
+    let place = if i <= at && left_count > 0 && right_count > 0 && put(l, i)? {
+        Place { slot: left, index: i }
+    } else if i >= at && put(r, i - at)? {
+        Place { slot: right, index: i - at }
+    } else if i <= at && put(l, i)? {
+        Place { slot: left, index: i }
+    } else {
+        return Err(damaged(Damage("a split leaves no room for the record")));
+    };
+    ws.scratch = scratch;
+    let mut separator = std::mem::take(&mut ws.separator);
+    {
+        let (l, r) = ws.pair_mut(left, right)?;
+        let (l, r) = (Leaf::new(l).map_err(damaged)?, Leaf::new(r).map_err(damaged)?);
+        let last = l.key(l.count().saturating_sub(1)).map_err(damaged)?;
+        page::separator(&tree.order, last, r.key(0).map_err(damaged)?, &mut separator);
+    }
+    insert_child(ws, tree, &path, path.len() - 1, &separator, Ref::dirty(right))?;
+    ws.separator = separator;
+    Ok(place)
+}
+
+/// Puts `child` with its separator behind the child taken at the step above `below`.
+pub(crate) fn insert_child(
+    ws: &mut Workspace,
+    tree: &mut Tree,
+    path: &Path,
+    below: usize,
+    separator: &[u8],
+    child: Ref,
+) -> Result<()> {
+    tree.finger.reset();
+    let Some(step) = below.checked_sub(1).and_then(|up| path.steps().get(up)) else {
+        return grow_root(ws, tree, separator, child);
+    };
+    let at = step.page;
+    let slot = at.slot().ok_or_else(broken_path)?;
+    let i = step.index as usize + 1;
+    let page = ws.page_mut(slot)?;
+    if branch::insert(page, i, &tree.order, separator, child.0).map_err(at.damaged())? {
+        return Ok(());
+    }
+    let right = ws.new_page()?;
+    tree.desc.branch_pages += 1;
+    let mut scratch = std::mem::take(&mut ws.scratch);
+    let mut promoted = Vec::new();
+    let (l, r) = ws.pair_mut(slot, right)?;
+    let append = path_is_rightmost_until(path, below);
+    let split = branch::split_point(l, i, branch::footprint(separator.len()), append)
+        .map_err(at.damaged())?;
+    branch::split(l, r, split, &tree.order, &mut promoted, &mut scratch).map_err(at.damaged())?;
+    let room = if i <= split {
+        branch::insert(l, i, &tree.order, separator, child.0)
+    } else {
+        branch::insert(r, i - split, &tree.order, separator, child.0)
+    };
+    if !room.map_err(at.damaged())? {
+        return Err(at.damaged()(Damage("a split leaves no room for a separator")));
+    }
+    ws.scratch = scratch;
+    insert_child(ws, tree, path, below - 1, &promoted, Ref::dirty(right))
+}
+
+fn path_is_rightmost_until(path: &Path, below: usize) -> bool {
+    path.steps().iter().take(below).all(|s| s.index + 1 >= s.count)
+}
+
+fn grow_root(ws: &mut Workspace, tree: &mut Tree, separator: &[u8], right: Ref) -> Result<()> {
+    let old = tree.desc.root;
+    let slot = ws.new_page()?;
+    let plain = tree.order.is_plain();
+    let level = tree.desc.depth;
+    let page = ws.page_mut(slot)?;
+    branch::init_with(page, level, tree.desc.table, plain, old.0);
+    let at = Ref::dirty(slot);
+    if !branch::insert(page, 1, &tree.order, separator, right.0).map_err(at.damaged())? {
+        return Err(at.damaged()(Damage("a new root has no room for its separator")));
+    }
+    tree.desc.root = at;
+    tree.desc.depth += 1;
+    tree.desc.branch_pages += 1;
+    Ok(())
+}
+
+/// Marks a leaf that refers to values still in memory, so that the commit looks for them.
+pub(crate) fn mark_dirty_runs(page: &mut [u8]) {
+    let flags = header::flags(page) | FLAG_DIRTY_RUNS;
+    header::set_flags(page, flags);
+}

@@ -1,0 +1,123 @@
+//! Point look-ups and descents.
+
+use crate::error::Result;
+use crate::page::{Branch, Damage, Entry, Leaf, NormBuf, Order, SearchKey, ValueKind, header};
+
+use super::{Pages, Path, Ref, RunRef, TreeDesc};
+
+/// The branch at `at`, which must be on `level`.
+#[inline(always)]
+pub(crate) fn branch_at<'p, P: Pages<'p>>(pages: &P, at: Ref, level: u8) -> Result<Branch<'p>> {
+    let page = pages.page(at)?;
+    if header::level(page) != level {
+        return Err(at.damaged()(Damage("a branch on the wrong level")));
+    }
+    Branch::new(page).map_err(at.damaged())
+}
+
+/// The leaf at `at`.
+#[inline(always)]
+pub(crate) fn leaf_at<'p, P: Pages<'p>>(pages: &P, at: Ref) -> Result<Leaf<'p>> {
+    let page = pages.page(at)?;
+    if header::level(page) != 0 {
+        return Err(at.damaged()(Damage("a leaf on the wrong level")));
+    }
+    Leaf::new(page).map_err(at.damaged())
+}
+
+/// The leaf that holds `key` if any does, with its reference.
+#[inline(always)]
+pub(crate) fn find_leaf<'p, P: Pages<'p>>(
+    pages: &P,
+    desc: &TreeDesc,
+    order: &Order,
+    key: &SearchKey<'_>,
+) -> Result<Option<(Ref, Leaf<'p>)>> {
+    if desc.depth == 0 {
+        return Ok(None);
+    }
+    let mut at = desc.root;
+    for level in (1..desc.depth).rev() {
+        let branch = branch_at(pages, at, level)?;
+        let i = branch.search(order, key).map_err(at.damaged())?;
+        at = Ref(branch.child(i).map_err(at.damaged())?);
+        pages.prefetch(at);
+    }
+    Ok(Some((at, leaf_at(pages, at)?)))
+}
+
+/// The entry under `key`, with the leaf it was found in.
+#[inline]
+pub(crate) fn get_entry<'p, P: Pages<'p>>(
+    pages: &P,
+    desc: &TreeDesc,
+    order: &Order,
+    key: &[u8],
+) -> Result<Option<(Ref, Entry<'p>)>> {
+    let mut buf = NormBuf::default();
+    let key = SearchKey::new(order, key, &mut buf);
+    let Some((at, leaf)) = find_leaf(pages, desc, order, &key)? else { return Ok(None) };
+    match leaf.search(order, &key).map_err(at.damaged())? {
+        Ok(i) => Ok(Some((at, leaf.entry(i).map_err(at.damaged())?))),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The value bytes of an entry, wherever they are; a table's record has no value of its own.
+#[inline(always)]
+pub(crate) fn value_of<'p, P: Pages<'p>>(
+    pages: &P,
+    at: Ref,
+    entry: &Entry<'p>,
+) -> Result<&'p [u8]> {
+    match entry.kind {
+        ValueKind::Run => {
+            let run = RunRef::load(entry.value).map_err(at.damaged())?;
+            pages.run(at, &run)
+        }
+        _ => Ok(entry.value),
+    }
+}
+
+/// The value under `key`.
+#[inline]
+pub(crate) fn get<'p, P: Pages<'p>>(
+    pages: &P,
+    desc: &TreeDesc,
+    order: &Order,
+    key: &[u8],
+) -> Result<Option<&'p [u8]>> {
+    match get_entry(pages, desc, order, key)? {
+        Some((at, entry)) => value_of(pages, at, &entry).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Fills `path` with the way to `key`; true when the key is there, else the last step is where
+/// it would be inserted. The path is empty when the tree is.
+pub(crate) fn descend<'p, P: Pages<'p>>(
+    pages: &P,
+    desc: &TreeDesc,
+    order: &Order,
+    key: &SearchKey<'_>,
+    path: &mut Path,
+) -> Result<bool> {
+    path.clear();
+    if desc.depth == 0 {
+        return Ok(false);
+    }
+    let mut at = desc.root;
+    for level in (1..desc.depth).rev() {
+        let branch = branch_at(pages, at, level)?;
+        let i = branch.search(order, key).map_err(at.damaged())?;
+        let child = Ref(branch.child(i).map_err(at.damaged())?);
+        path.push(at, i, branch.count());
+        pages.prefetch(child);
+        at = child;
+    }
+    let leaf = leaf_at(pages, at)?;
+    let found = leaf.search(order, key).map_err(at.damaged())?;
+    let (Ok(i) | Err(i)) = found;
+    path.push(at, i, leaf.count());
+    Ok(found.is_ok())
+}

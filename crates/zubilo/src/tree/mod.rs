@@ -1,0 +1,46 @@
+//! The B+tree: what a tree is (descriptor, references, pages) and the algorithms on it.
+//!
+//! A tree is known by its [`TreeDesc`]. Reading goes through [`Pages`], which turns a reference
+//! into checked page bytes; changing goes through [`crate::dirty::Workspace`], which copies a
+//! page before its first change. Nothing here does I/O or takes a lock.
+//!
+//! Invariants: all leaves are on one level; a child's level is its parent's minus one, and every
+//! descent checks it, so no walk can run in circles; no page but a fresh root is empty.
+
+pub(crate) mod batch;
+pub(crate) mod build;
+pub(crate) mod cursor;
+pub(crate) mod desc;
+pub(crate) mod insert;
+pub(crate) mod lookup;
+pub(crate) mod pages;
+pub(crate) mod path;
+pub(crate) mod range;
+pub(crate) mod remove;
+pub(crate) mod remove_range;
+pub(crate) mod run;
+
+pub(crate) use desc::{TreeDesc, TreeOptions};
+pub(crate) use pages::{Pages, Ref, Snapshot};
+pub(crate) use path::Path;
+pub(crate) use run::RunRef;
+
+use crate::page::Order;
+
+/// A tree that is being worked on: its descriptor and what the descriptor means.
+#[derive(Clone)]
+pub(crate) struct Tree {
+    /// Root, counts and options, as they will be stored.
+    pub(crate) desc: TreeDesc,
+    /// Order of the keys.
+    pub(crate) order: Order,
+    /// Where the last change happened; spares the descent for neighbouring keys.
+    pub(crate) finger: insert::Finger,
+}
+
+impl Tree {
+    /// A tree as stored, with its order.
+    pub(crate) fn new(desc: TreeDesc, order: Order) -> Tree {
+        Tree { desc, order, finger: insert::Finger::default() }
+    }
+}

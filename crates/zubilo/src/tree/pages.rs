@@ -1,0 +1,166 @@
+//! From a reference to the bytes of a page.
+//!
+//! [`Ref`] names a page: by its number when it is in the file, by its arena slot while it is
+//! dirty. [`Pages`] resolves both. [`Snapshot`] is the reader's view: the map, bounded by the end
+//! of its snapshot; every reference from the file passes its bounds check, so no damaged
+//! reference leads out of the map.
+
+use std::marker::PhantomData;
+
+use crate::error::{Error, Result};
+use crate::num::PageNo;
+use crate::page::{self, Damage, header};
+
+use super::RunRef;
+use crate::env::verify::Verifier;
+
+/// Reference to a page: its number, or its arena slot with the top bit set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Ref(pub(crate) u64);
+
+const DIRTY: u64 = 1 << 63;
+
+impl Ref {
+    /// No page: the root of an empty tree. (Page 0 is a meta, never part of a tree.)
+    pub(crate) const NONE: Ref = Ref(0);
+
+    /// The page in arena slot `slot`.
+    #[inline]
+    pub(crate) fn dirty(slot: u32) -> Ref {
+        Ref(DIRTY | u64::from(slot))
+    }
+
+    /// The arena slot, if the page is dirty.
+    #[inline]
+    pub(crate) fn slot(self) -> Option<u32> {
+        (self.0 & DIRTY != 0).then_some(self.0 as u32)
+    }
+
+    /// The page number to name in an error; dirty pages have none yet.
+    pub(crate) fn page_no(self) -> PageNo {
+        PageNo(if self.0 & DIRTY != 0 { 0 } else { self.0 })
+    }
+
+    /// Turns the damage of this page into the public error.
+    #[inline]
+    pub(crate) fn damaged(self) -> impl FnOnce(Damage) -> Error {
+        move |damage| corrupted(self, damage)
+    }
+}
+
+#[cold]
+fn corrupted(at: Ref, damage: Damage) -> Error {
+    Error::Corrupted { page: at.page_no(), reason: damage.0 }
+}
+
+/// A source of pages. `'p` is the life of the bytes it hands out.
+pub(crate) trait Pages<'p>: Copy {
+    /// The bytes of a page; its number and age have been checked, its contents have not.
+    fn page(&self, at: Ref) -> Result<&'p [u8]>;
+    /// The bytes of a value run.
+    fn run(&self, holder: Ref, run: &RunRef) -> Result<&'p [u8]>;
+    /// Asks the CPU to fetch the start of a page that is needed soon.
+    fn prefetch(&self, at: Ref);
+}
+
+/// The pages of one snapshot in the map.
+#[derive(Clone, Copy)]
+pub(crate) struct Snapshot<'p> {
+    base: *const u8,
+    end: u64,
+    txn: u64,
+    shift: u32,
+    verifier: Option<&'p Verifier>,
+    life: PhantomData<&'p [u8]>,
+}
+
+// SAFETY: a snapshot is a bounded view of pages that nobody writes while it lives (see `new`);
+// reading shared immutable bytes from any thread is sound.
+unsafe impl Send for Snapshot<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Snapshot<'_> {}
+
+impl<'p> Snapshot<'p> {
+    /// A view of the pages below `end` of the map at `base`, in the state of transaction `txn`.
+    ///
+    /// # Safety
+    /// For the life `'p`, `end << shift` bytes from `base` must stay mapped and inside the file,
+    /// and no page that is reachable in snapshot `txn` may be written.
+    pub(crate) unsafe fn new(
+        base: *const u8,
+        shift: u32,
+        end: u64,
+        txn: u64,
+        verifier: Option<&'p Verifier>,
+    ) -> Snapshot<'p> {
+        Snapshot { base, end, txn, shift, verifier, life: PhantomData }
+    }
+
+    /// Bytes of a page.
+    pub(crate) fn page_size(&self) -> usize {
+        1 << self.shift
+    }
+
+    /// First page that no page of the snapshot reaches.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Transaction whose state this is.
+    pub(crate) fn txn(&self) -> u64 {
+        self.txn
+    }
+
+    /// Any `len` bytes at the start of page `first`, bounded by the snapshot's end.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, first: u64, len: u64) -> Option<&'p [u8]> {
+        let limit = self.end << self.shift;
+        if first >= self.end {
+            return None;
+        }
+        let start = first << self.shift;
+        if len > limit - start {
+            return None;
+        }
+        // SAFETY: start + len <= end << shift, which `new` promises to be mapped and unchanging
+        // for 'p; `end` is bounded by the reservation, so no shift overflows.
+        Some(unsafe { std::slice::from_raw_parts(self.base.add(start as usize), len as usize) })
+    }
+
+    #[cold]
+    fn stray(&self, at: Ref) -> Error {
+        corrupted(at, Damage("a reference leads outside the store"))
+    }
+}
+
+impl<'p> Pages<'p> for Snapshot<'p> {
+    #[inline(always)]
+    fn page(&self, at: Ref) -> Result<&'p [u8]> {
+        let Some(bytes) = self.bytes(at.0, 1 << self.shift) else { return Err(self.stray(at)) };
+        if header::number(bytes) != at.0 || header::birth(bytes) > self.txn {
+            return Err(corrupted(at, Damage("the page is not the one referred to")));
+        }
+        if let Some(verifier) = self.verifier {
+            verifier.page(at.0, bytes).map_err(at.damaged())?;
+        }
+        Ok(bytes)
+    }
+
+    fn run(&self, holder: Ref, run: &RunRef) -> Result<&'p [u8]> {
+        let bytes = self
+            .bytes(run.first, run.len)
+            .filter(|_| run.birth <= self.txn)
+            .ok_or_else(|| corrupted(holder, Damage("a value run leads outside the store")))?;
+        if let Some(verifier) = self.verifier {
+            verifier.run(run, bytes).map_err(holder.damaged())?;
+        }
+        Ok(bytes)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, at: Ref) {
+        if let Some(bytes) = self.bytes(at.0, 1 << self.shift) {
+            page::prefetch(bytes);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The commit: one run of pages, one meta, one flush.
+//!
+//! Order of things, and why:
+//! 1. descriptors of changed tables go into the main tree, which may dirty more pages;
+//! 2. pages are allocated (now their number is known), laid out and handed to the kernel;
+//! 3. the books are completed: what was allocated, what died;
+//! 4. the meta is handed to the kernel; in SYNC one flush makes pages and meta durable together.
+//!    That is allowed only on top of a steady commit and for a commit small enough to be verified
+//!    at open; else the pages are flushed before the meta is written;
+//! 5. only then is the commit published, and only after that can its dead pages be reused.
+//!
+//! Until 5 an error leaves the store as it was: free pages hold other garbage than before.
+
+use crate::env::Root;
+use crate::env::checkpoint::{MetaLock, flush};
+use crate::env::meta::{META_COUNT, Meta, Trust};
+use crate::env::metas::{self, SlotState};
+use crate::error::{Error, Result};
+use crate::num::TxnId;
+use crate::page::leaf;
+use crate::shared::Word;
+use crate::space::{Extent, Retired};
+use crate::sync::Ordering;
+use crate::tree::{Ref, lookup};
+
+use super::layout::Layout;
+use super::write::WriteTxn;
+
+/// Largest commit, in bytes, whose pages are verified at open instead of being flushed first.
+const VERIFIED_MAX: u64 = 2 << 20;
+
+impl WriteTxn {
+    /// Makes the changes the newest state of the store, for everyone at once, and durable as the
+    /// store's [`crate::Durability`] says. A transaction without changes commits nothing.
+    ///
+    /// After an error nothing was changed; the store can be used on, unless the error is that of a
+    /// flush: then no later flush can be trusted, and writers get [`Error::Poisoned`] until the
+    /// store is reopened.
+    pub fn commit(mut self) -> Result<TxnId> {
+        self.check()?;
+        while !self.savepoints.is_empty() {
+            self.commit_nested();
+        }
+        if !self.changed {
+            return Ok(TxnId(self.base.txn));
+        }
+        self.env.check_writable()?;
+        let result = self.commit_changes();
+        if result.is_err() {
+            // The in-memory books may be half-way; the file's are right.
+            self.forget_state = true;
+        }
+        result
+    }
+
+    fn commit_changes(&mut self) -> Result<TxnId> {
+        self.store_changed_descs()?;
+        self.reuse_returned();
+        self.renew_pins()?;
+        let pages = self.ws.arena().live() as u64 + self.ws.run_pages();
+        let (extents, digest) = if pages > 0 { self.write_pages(pages)? } else { (vec![], 0) };
+        let bytes = pages << self.env.shift;
+        let spilled = !self.ws.spilled.is_empty();
+        let mut allocated = extents;
+        allocated.append(&mut self.ws.spilled);
+        allocated.sort_unstable_by_key(|e| e.first);
+        let allocated = merge(&allocated);
+        let mut meta = self.next_meta()?;
+        let released = self.released(meta.txn);
+        let booked = self.book(&mut meta, allocated, released)?;
+        meta.digest = digest;
+        let one_flush = booked.in_log && !spilled && self.verifiable(pages);
+        self.seal(meta, one_flush, bytes + (booked.pages << self.env.shift))
+    }
+
+    /// Puts the descriptors of changed tables under their names.
+    fn store_changed_descs(&mut self) -> Result<()> {
+        for index in 0..self.tables.len() {
+            let table = &self.tables[index];
+            if table.changed && !table.gone {
+                let (name, desc) = (table.name.clone(), table.tree.desc);
+                self.store_desc(&name, &desc)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Readers may have ended since the transaction began. The snapshot it works on stays pinned
+    /// until its successor is published.
+    fn renew_pins(&mut self) -> Result<()> {
+        let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
+        self.env.collect_pins(&mut state.pins);
+        let base = self.base.txn;
+        if let Err(at) = state.pins.binary_search(&base) {
+            state.pins.insert(at, base);
+        }
+        state.space.set_pins(&state.pins);
+        state.space.trim_tail(META_COUNT);
+        Ok(())
+    }
+
+    /// Whether one flush may do for pages and meta.
+    fn verifiable(&self, pages: u64) -> bool {
+        self.env.is_sync()
+            && pages << self.env.shift <= VERIFIED_MAX
+            && self.env.steady() == self.base.txn
+    }
+
+    /// Gives all dirty pages their places and hands them to the kernel.
+    fn write_pages(&mut self, pages: u64) -> Result<(Vec<Extent>, u64)> {
+        let policy = self.policy();
+        let digest = self.verifiable(pages) && self.ws.spilled.is_empty();
+        let (places, run_places, extents) = self.allocate(pages, policy)?;
+        let mut layout = Layout::new(&mut self.ws, places, run_places);
+        for table in self.tables.iter_mut().filter(|t| !t.gone) {
+            let root = layout.tree(table.tree.desc.root, table.tree.desc.depth)?;
+            if table.tree.desc.root != root {
+                table.tree.desc.root = root;
+                let bytes = table.tree.desc.to_bytes();
+                layout.replace_value(&self.main.desc, &table.name, &bytes)?;
+            }
+        }
+        self.main.desc.root = layout.tree(self.main.desc.root, self.main.desc.depth)?;
+        let mut written = layout.finish();
+        let digest = written.write(&self.env, &self.ws, digest)?;
+        Ok((extents, digest))
+    }
+
+    /// The meta of this commit, but for books and digest.
+    fn next_meta(&self) -> Result<Meta> {
+        let state = self.state.as_ref().ok_or(Error::TxnBroken)?;
+        let mut meta = state.meta.clone();
+        meta.txn = self.base.txn + 1;
+        meta.boot_id = self.env.boot_id;
+        meta.main = self.main.desc;
+        meta.next_table = self.next_table;
+        meta.canary = self.canary;
+        Ok(meta)
+    }
+
+    fn released(&mut self, death: u64) -> Vec<Retired> {
+        let freed = std::mem::take(&mut self.ws.freed);
+        let entry = |f: crate::dirty::Freed| Retired {
+            first: f.first,
+            count: f.count,
+            birth: f.birth,
+            death,
+        };
+        freed.into_iter().map(entry).collect()
+    }
+
+    /// Meta, flush, publication.
+    fn seal(&mut self, mut meta: Meta, one_flush: bool, bytes: u64) -> Result<TxnId> {
+        let env = self.env.clone();
+        let sync = env.is_sync();
+        meta.trust = match (sync, one_flush) {
+            (true, true) => Trust::Verified,
+            (true, false) => {
+                flush(&env)?;
+                Trust::Steady
+            }
+            (false, _) => Trust::Weak,
+        };
+        let txn = meta.txn;
+        let _lock = MetaLock::take(&env.shared)?;
+        let slot = metas::victim(&env.shared, None);
+        let state = if sync { SlotState::Pending } else { SlotState::Weak };
+        metas::set_slot(&env.shared, slot, txn, state);
+        metas::write(env.data.as_ref(), slot, &meta)?;
+        if sync {
+            flush(&env)?;
+            metas::set_slot(&env.shared, slot, txn, SlotState::Steady);
+            env.shared.word(Word::Steady).store(txn, Ordering::SeqCst);
+        }
+        env.shared.publish(&Root::of(&meta).to_words(env.shift));
+        let geometry = meta.geometry;
+        let end = meta.end;
+        let writer = self.state.as_mut().ok_or(Error::TxnBroken)?;
+        writer.meta = meta;
+        if sync {
+            // The commit stands; a file that stays too long is no reason to fail it.
+            let _ = env.cut_tail(&geometry, end);
+        } else {
+            env.flusher.committed(bytes + crate::env::meta::META_SIZE as u64);
+        }
+        Ok(TxnId(txn))
+    }
+}
+
+/// Joins adjacent extents of a sorted list.
+fn merge(sorted: &[Extent]) -> Vec<Extent> {
+    let mut merged: Vec<Extent> = Vec::with_capacity(sorted.len());
+    for extent in sorted {
+        match merged.last_mut() {
+            Some(last) if last.first + last.count == extent.first => last.count += extent.count,
+            _ => merged.push(*extent),
+        }
+    }
+    merged
+}
+
+impl Layout<'_> {
+    /// Overwrites the value of `name` in a tree whose way to it is dirty already.
+    fn replace_value(
+        &mut self,
+        main: &crate::tree::TreeDesc,
+        name: &[u8],
+        bytes: &[u8],
+    ) -> Result<()> {
+        let lost = || Error::Invalid("a table's record is not where it was stored");
+        let (view, order) = (self.workspace().view(), crate::page::Order::Bytes);
+        let mut path = crate::tree::Path::default();
+        let mut buf = Default::default();
+        let key = crate::page::SearchKey::new(&order, name, &mut buf);
+        let found = lookup::descend(&view, main, &order, &key, &mut path)?;
+        let step = path.last().filter(|_| found).ok_or_else(lost)?;
+        let slot = step.page.slot().ok_or_else(lost)?;
+        let damaged = Ref::dirty(slot).damaged();
+        let page = self.workspace_mut().page_mut(slot)?;
+        let value = leaf::value_mut(page, step.index as usize).map_err(damaged)?;
+        if value.len() != bytes.len() {
+            return Err(lost());
+        }
+        value.copy_from_slice(bytes);
+        Ok(())
+    }
+}

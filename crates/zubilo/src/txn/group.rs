@@ -1,0 +1,166 @@
+//! Group commit: closures of many threads share one commit.
+//!
+//! A thread puts its closure into the queue. If no leader is at work it becomes the leader: it
+//! begins the write transaction, takes all that is queued, runs each closure in a nested level,
+//! commits once and hands out the results. The others wait for theirs. While the leader waits for
+//! the disk the queue fills, and the next leader finds a batch.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use crate::env::EnvInner;
+use crate::error::{Error, Result};
+
+use super::WriteTxn;
+
+/// Closures a leader takes at most, so that no commit grows without bound.
+const BATCH_MAX: usize = 1024;
+
+/// The closures of an open store that wait for a commit.
+#[derive(Default)]
+pub(crate) struct GroupQueue {
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Ticket>,
+    leading: bool,
+}
+
+/// A queued closure, by address of the job on its thread's stack.
+#[derive(Clone, Copy)]
+struct Ticket(*mut (dyn Job + 'static));
+
+// SAFETY: the job's owner waits until the leader has marked it done, and only the leader touches
+// it until then; what the job holds is `Send` by the bounds of `update`.
+unsafe impl Send for Ticket {}
+
+/// What the leader does with a closure.
+trait Job {
+    /// Runs the closure in a nested level.
+    fn run(&mut self, txn: &mut WriteTxn);
+    /// The commit is over.
+    fn end(&mut self, commit: Result<(), Arc<Error>>);
+    /// Whether `end` was called.
+    fn ended(&self) -> bool;
+}
+
+enum Stage<T, F> {
+    Waiting(F),
+    Ran(Result<T>),
+    Panicked(Box<dyn Any + Send>),
+    Running,
+    Ended(Result<T>),
+    EndedByPanic(Box<dyn Any + Send>),
+}
+
+struct Pending<T, F>(Stage<T, F>);
+
+impl<T, F: FnOnce(&mut WriteTxn) -> Result<T>> Job for Pending<T, F> {
+    fn run(&mut self, txn: &mut WriteTxn) {
+        let Stage::Waiting(change) = std::mem::replace(&mut self.0, Stage::Running) else {
+            return;
+        };
+        // A panic undoes the nested level (`nested` sees to it) and goes on in its own thread.
+        let result = catch_unwind(AssertUnwindSafe(|| txn.nested(change)));
+        self.0 = match result {
+            Ok(result) => Stage::Ran(result),
+            Err(panic) => Stage::Panicked(panic),
+        };
+    }
+
+    fn end(&mut self, commit: Result<(), Arc<Error>>) {
+        let stage = std::mem::replace(&mut self.0, Stage::Running);
+        self.0 = match (stage, commit) {
+            (Stage::Panicked(panic), _) => Stage::EndedByPanic(panic),
+            (Stage::Ran(Err(error)), _) => Stage::Ended(Err(error)),
+            (Stage::Ran(Ok(value)), Ok(())) => Stage::Ended(Ok(value)),
+            (_, Err(error)) => Stage::Ended(Err(Error::shared(&error))),
+            (_, Ok(())) => Stage::Ended(Err(Error::TxnBroken)),
+        };
+    }
+
+    fn ended(&self) -> bool {
+        matches!(self.0, Stage::Ended(_) | Stage::EndedByPanic(_))
+    }
+}
+
+impl GroupQueue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// Runs `change` as part of a group commit; see [`crate::Env::update`].
+pub(crate) fn update<T, F>(env: &Arc<EnvInner>, change: F) -> Result<T>
+where
+    F: FnOnce(&mut WriteTxn) -> Result<T> + Send,
+    T: Send,
+{
+    env.check_writable()?;
+    let mut job = Pending(Stage::Waiting(change));
+    let pointer: *mut (dyn Job + '_) = &mut job;
+    // SAFETY: only the lifetime is changed. The pointer is used by a leader before `ended` is
+    // true, and this function does not return (nor unwind) before that.
+    let ticket = Ticket(unsafe {
+        std::mem::transmute::<*mut (dyn Job + '_), *mut (dyn Job + 'static)>(pointer)
+    });
+    wait_or_lead(env, ticket);
+    match job.0 {
+        Stage::Ended(result) => result,
+        Stage::EndedByPanic(panic) => std::panic::resume_unwind(panic),
+        _ => Err(Error::TxnBroken),
+    }
+}
+
+fn wait_or_lead(env: &Arc<EnvInner>, ticket: Ticket) {
+    let queue = &env.group;
+    let mut state = queue.lock();
+    state.waiting.push(ticket);
+    loop {
+        // SAFETY: the queue's lock is held; leaders change jobs' stages to ended under it.
+        if unsafe { (*ticket.0).ended() } {
+            return;
+        }
+        if state.leading {
+            state = queue.done.wait(state).unwrap_or_else(|e| e.into_inner());
+            continue;
+        }
+        state.leading = true;
+        drop(state);
+        let (batch, outcome) = lead(env);
+        state = queue.lock();
+        for job in batch {
+            let outcome = outcome.as_ref().map(|()| ()).map_err(Arc::clone);
+            // SAFETY: this is the leader of a job that has not ended; its owner waits for the
+            // lock that is held here.
+            unsafe { (*job.0).end(outcome) };
+        }
+        state.leading = false;
+        queue.done.notify_all();
+    }
+}
+
+/// Runs and commits what is queued once the writer lock is had.
+fn lead(env: &Arc<EnvInner>) -> (Vec<Ticket>, Result<(), Arc<Error>>) {
+    let txn = WriteTxn::begin(env, true);
+    let batch = {
+        let mut state = env.group.lock();
+        let count = state.waiting.len().min(BATCH_MAX);
+        state.waiting.drain(..count).collect::<Vec<_>>()
+    };
+    let mut txn = match txn {
+        Ok(Some(txn)) => txn,
+        Ok(None) => return (batch, Err(Arc::new(Error::Busy("the writer lock is taken")))),
+        Err(error) => return (batch, Err(Arc::new(error))),
+    };
+    for job in &batch {
+        // SAFETY: taken out of the queue by this leader alone; the owner waits for `ended`.
+        unsafe { (*job.0).run(&mut txn) };
+    }
+    let outcome = txn.commit().map(drop).map_err(Arc::new);
+    (batch, outcome)
+}

@@ -1,0 +1,293 @@
+//! From dirty pages to places in the file: gives each dirty page of some trees its number,
+//! children before parents and in key order, fixes references and checksums, and hands all to
+//! the kernel.
+
+use std::hash::Hasher;
+use std::io::IoSlice;
+
+use twox_hash::XxHash3_64;
+
+use crate::dirty::Workspace;
+use crate::env::EnvInner;
+use crate::error::{Error, Result};
+use crate::page::{Branch, Damage, FLAG_DIRTY_RUNS, Leaf, ValueKind, branch, header, leaf};
+use crate::platform::DataFile;
+use crate::space::Extent;
+use crate::tree::{Pages, Ref, RunRef, run};
+
+/// Extents of the large values, by index of the value, when they have places of their own.
+pub(super) type RunPlaces = Option<Vec<(u32, Extent)>>;
+
+/// Hands out page numbers from extents, in their order.
+pub(super) struct Places {
+    extents: Vec<Extent>,
+}
+
+impl Places {
+    pub(super) fn new(mut extents: Vec<Extent>) -> Places {
+        extents.reverse();
+        Places { extents }
+    }
+
+    /// The first of `count` adjacent pages.
+    fn take(&mut self, count: u64) -> Result<u64> {
+        let short = Error::Invalid("fewer pages were allocated than the commit needs");
+        let Some(extent) = self.extents.last_mut() else { return Err(short) };
+        if extent.count < count {
+            return Err(short);
+        }
+        let first = extent.first;
+        extent.first += count;
+        extent.count -= count;
+        if extent.count == 0 {
+            self.extents.pop();
+        }
+        Ok(first)
+    }
+}
+
+/// What goes where.
+enum Piece {
+    Page(u32),
+    Run(u32),
+}
+
+/// A layout in the making.
+pub(super) struct Layout<'t> {
+    ws: &'t mut Workspace,
+    places: Places,
+    /// For runs, when the tree pages' extents are not one.
+    run_places: RunPlaces,
+    pieces: Vec<(u64, Piece)>,
+    txn: u64,
+    /// Only pages of the running nesting level are laid out.
+    level: u32,
+}
+
+impl<'t> Layout<'t> {
+    pub(super) fn new(ws: &'t mut Workspace, places: Places, run_places: RunPlaces) -> Layout<'t> {
+        let (txn, level) = (ws.txn(), ws.level());
+        Layout { ws, places, run_places, pieces: Vec::new(), txn, level }
+    }
+
+    pub(super) fn workspace(&self) -> &Workspace {
+        self.ws
+    }
+
+    pub(super) fn workspace_mut(&mut self) -> &mut Workspace {
+        self.ws
+    }
+
+    /// Lays out the tree under `root`, the root too; gives its new reference.
+    pub(super) fn tree(&mut self, root: Ref, depth: u8) -> Result<Ref> {
+        match root.slot() {
+            Some(slot) if depth > 0 => self.subtree(slot, depth - 1),
+            _ => Ok(root),
+        }
+    }
+
+    /// Lays out what hangs below `root`, but not the root.
+    pub(super) fn below(&mut self, root: Ref, depth: u8) -> Result<()> {
+        match root.slot() {
+            Some(slot) if self.ws.arena().level(slot) != self.level => Ok(()),
+            Some(slot) if depth > 1 => self.children(slot, depth - 1),
+            Some(slot) if depth == 1 => self.runs(slot),
+            _ => Ok(()),
+        }
+    }
+
+    fn subtree(&mut self, slot: u32, level: u8) -> Result<Ref> {
+        if level > 0 {
+            self.children(slot, level)?;
+        } else {
+            self.runs(slot)?;
+        }
+        let number = self.places.take(1)?;
+        header::seal(self.ws.page_mut(slot)?, number, self.txn);
+        self.pieces.push((number, Piece::Page(slot)));
+        Ok(Ref(number))
+    }
+
+    fn children(&mut self, slot: u32, level: u8) -> Result<()> {
+        let at = Ref::dirty(slot);
+        let count = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?.count();
+        for i in 0..count {
+            let branch = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?;
+            let child = Ref(branch.child(i).map_err(at.damaged())?);
+            let Some(below) = child.slot() else { continue };
+            if self.ws.arena().level(below) != self.level {
+                continue;
+            }
+            let new = self.subtree(below, level - 1)?;
+            branch::set_child(self.ws.page_mut(slot)?, i, new.0).map_err(at.damaged())?;
+        }
+        Ok(())
+    }
+
+    /// Lays out the large values that a leaf refers to.
+    fn runs(&mut self, slot: u32) -> Result<()> {
+        let at = Ref::dirty(slot);
+        let page = self.ws.view().page(at)?;
+        let flags = header::flags(page);
+        if flags & FLAG_DIRTY_RUNS == 0 {
+            return Ok(());
+        }
+        let mut left = false;
+        for i in 0..Leaf::new(page).map_err(at.damaged())?.count() {
+            left |= !self.run_of(slot, i)?;
+        }
+        if !left {
+            header::set_flags(self.ws.page_mut(slot)?, flags & !FLAG_DIRTY_RUNS);
+        }
+        Ok(())
+    }
+
+    /// Lays out the value of one entry, if it is a run in memory; false when it must stay there,
+    /// because an outer nesting level owns it.
+    fn run_of(&mut self, slot: u32, i: usize) -> Result<bool> {
+        let at = Ref::dirty(slot);
+        let leaf = Leaf::new(self.ws.view().page(at)?).map_err(at.damaged())?;
+        let entry = leaf.entry(i).map_err(at.damaged())?;
+        if entry.kind != ValueKind::Run {
+            return Ok(true);
+        }
+        let mut reference = RunRef::load(entry.value).map_err(at.damaged())?;
+        let Some(index) = reference.slot() else { return Ok(true) };
+        if !self.ws.owns_run(index) {
+            return Ok(false);
+        }
+        let lost = || at.damaged()(Damage("a value in memory is lost"));
+        let bytes = self.ws.dirty_run(index).ok_or_else(lost)?;
+        reference.checksum = run::checksum(bytes);
+        let pages = reference.pages(self.ws.page_shift());
+        reference.first = match &self.run_places {
+            Some(places) => {
+                let at = places.binary_search_by_key(&index, |(i, _)| *i).map_err(|_| lost())?;
+                places[at].1.first
+            }
+            None => self.places.take(pages)?,
+        };
+        let page = self.ws.page_mut(slot)?;
+        let value = leaf::value_mut(page, i).map_err(at.damaged())?;
+        reference.store(value).map_err(at.damaged())?;
+        self.pieces.push((reference.first, Piece::Run(index)));
+        Ok(true)
+    }
+
+    /// The references are right; the pages can be written.
+    pub(super) fn finish(self) -> Written {
+        Written { pieces: self.pieces }
+    }
+}
+
+/// Pages with places, ready to be written.
+pub(super) struct Written {
+    pieces: Vec<(u64, Piece)>,
+}
+
+impl Written {
+    /// Hands all pages to the kernel, or copies them through the writable map, in ascending
+    /// order. With `digest`, gives the checksum over all of them.
+    pub(super) fn write(&mut self, env: &EnvInner, ws: &Workspace, digest: bool) -> Result<u64> {
+        self.pieces.sort_unstable_by_key(|(first, _)| *first);
+        let zeros = [0u8; 65536];
+        let mut hasher = digest.then(XxHash3_64::new);
+        let mut batch = Batch::new(env);
+        for (first, piece) in &self.pieces {
+            let bytes = match piece {
+                Piece::Page(slot) => ws.arena().page(*slot),
+                Piece::Run(index) => ws.dirty_run(*index),
+            };
+            let lost = Error::Invalid("a page to be written is lost");
+            let bytes = bytes.ok_or(lost)?;
+            let pad = bytes.len().next_multiple_of(env.page_size()) - bytes.len();
+            let pad = zeros.get(..pad).unwrap_or_default();
+            if let Some(hasher) = &mut hasher {
+                hasher.write(bytes);
+                hasher.write(pad);
+            }
+            batch.add(*first << env.shift, bytes)?;
+            if !pad.is_empty() {
+                batch.add((*first << env.shift) + bytes.len() as u64, pad)?;
+            }
+        }
+        batch.flush()?;
+        Ok(hasher.map_or(0, |h| h.finish()))
+    }
+
+    /// The pages each piece fills, ascending once written.
+    pub(super) fn extents<'w>(
+        &'w self,
+        shift: u32,
+        ws: &'w Workspace,
+    ) -> impl Iterator<Item = (u64, u64)> + 'w {
+        self.pieces.iter().map(move |(first, piece)| match piece {
+            Piece::Page(_) => (*first, 1),
+            Piece::Run(index) => {
+                (*first, (ws.dirty_run(*index).map_or(0, <[u8]>::len) as u64).div_ceil(1 << shift))
+            }
+        })
+    }
+
+    /// The arena slots and the values in memory that were laid out.
+    pub(super) fn slots(&self) -> impl Iterator<Item = (Option<u32>, Option<u32>)> + '_ {
+        self.pieces.iter().map(|(_, piece)| match piece {
+            Piece::Page(slot) => (Some(*slot), None),
+            Piece::Run(index) => (None, Some(*index)),
+        })
+    }
+}
+
+/// Gathers adjacent pieces into one system call.
+struct Batch<'w> {
+    data: &'w dyn DataFile,
+    start: u64,
+    end: u64,
+    slices: Vec<IoSlice<'w>>,
+}
+
+impl<'w> Batch<'w> {
+    fn new(env: &'w EnvInner) -> Batch<'w> {
+        Batch { data: env.data.as_ref(), start: 0, end: 0, slices: Vec::new() }
+    }
+
+    fn add(&mut self, at: u64, bytes: &'w [u8]) -> Result<()> {
+        if let Some(base) = self.data.writable() {
+            // SAFETY: the pages were allocated and the file reaches behind them (`ensure_len`), so
+            // they lie inside the writable map; no snapshot can reach them.
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), base.add(at as usize), bytes.len());
+            }
+            return Ok(());
+        }
+        if at != self.end {
+            self.flush()?;
+            self.start = at;
+        }
+        self.end = at + bytes.len() as u64;
+        self.slices.push(IoSlice::new(bytes));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if !self.slices.is_empty() {
+            let written = self.data.write_at(self.start, &mut self.slices);
+            self.slices.clear();
+            written.map_err(Error::io_at("write pages", self.data.path()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes bytes of their own to allocated pages, padded with zeros to whole pages.
+pub(super) fn write_blob(env: &EnvInner, first: u64, bytes: &[u8]) -> Result<()> {
+    let zeros = [0u8; 65536];
+    let pad = bytes.len().next_multiple_of(env.page_size()) - bytes.len();
+    let mut batch = Batch::new(env);
+    batch.add(first << env.shift, bytes)?;
+    if pad > 0 {
+        let at = (first << env.shift) + bytes.len() as u64;
+        batch.add(at, zeros.get(..pad).unwrap_or_default())?;
+    }
+    batch.flush()
+}

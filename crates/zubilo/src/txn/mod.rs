@@ -1,0 +1,17 @@
+//! Transactions: `read` snapshots, the one `write` transaction with its `nested` levels, its
+//! `commit` (laid out by `layout`, early parts by `spill`), and the `group` of closures that
+//! share a commit. `table` holds what reading and writing have in common for users.
+
+mod books;
+mod commit;
+pub(crate) mod group;
+mod layout;
+mod nested;
+mod read;
+mod spill;
+mod table;
+mod write;
+
+pub use read::{OwnedValue, ReadTable, ReadTxn};
+pub use table::{Cursor, Iter, TableOptions, TableStats};
+pub use write::{WriteTable, WriteTxn};

@@ -1,0 +1,314 @@
+//! Read transactions: snapshots of a commit.
+
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use crate::env::{EnvInner, Root};
+use crate::error::{Error, Result};
+use crate::num::{PageNo, TxnId};
+use crate::page::{Order, ValueKind};
+use crate::shared::{ReaderId, RootWords};
+use crate::tree::range::Range;
+use crate::tree::{Snapshot, Tree, TreeDesc, batch, cursor, lookup};
+
+use super::table::{Cursor, Iter, TableStats, bounds_of, prefix_bounds};
+
+/// A snapshot of the store. It can be used and sent everywhere, by many threads at once; what it
+/// reads stays as it is until it is dropped. While it lives, the pages of this one snapshot are
+/// not reused.
+pub struct ReadTxn {
+    env: Arc<EnvInner>,
+    reader: ReaderId,
+    root: Root,
+}
+
+impl ReadTxn {
+    pub(crate) fn begin(env: &Arc<EnvInner>) -> Result<ReadTxn> {
+        env.check_alive()?;
+        let mut words = RootWords::default();
+        let reader = env.shared.begin_read_into(&mut words)?;
+        let root = Root::from_words(&words);
+        // From here on the drop ends the reader.
+        let mut txn = ReadTxn { env: Arc::clone(env), reader, root: root.unwrap_or(NO_ROOT) };
+        if root.is_none() {
+            return Err(Error::Corrupted {
+                page: PageNo(0),
+                reason: "the lock file names an impossible root",
+            });
+        }
+        txn.check_reach()?;
+        Ok(txn)
+    }
+
+    fn check_reach(&mut self) -> Result<()> {
+        if self.root.end << self.env.shift <= self.env.data.reserved() {
+            return Ok(());
+        }
+        self.root = NO_ROOT;
+        Err(Error::Invalid(
+            "another process has grown the store beyond the address space reserved here; \
+             reopen with a larger Options::reserve",
+        ))
+    }
+
+    /// Moves this transaction to the newest commit, as ending it and beginning another would,
+    /// but cheaper.
+    pub fn refresh(&mut self) -> Result<()> {
+        self.env.check_alive()?;
+        let words = self.env.shared.renew(&self.reader);
+        self.root = Root::from_words(&words).ok_or(Error::Corrupted {
+            page: PageNo(0),
+            reason: "the lock file names an impossible root",
+        })?;
+        self.check_reach()
+    }
+
+    /// The commit whose state this is.
+    pub fn id(&self) -> TxnId {
+        TxnId(self.root.txn)
+    }
+
+    /// Commits made since this snapshot.
+    pub fn lag(&self) -> u64 {
+        self.env.shared.newest().saturating_sub(self.root.txn)
+    }
+
+    pub(crate) fn env(&self) -> &Arc<EnvInner> {
+        &self.env
+    }
+
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    #[inline]
+    pub(crate) fn snapshot(&self) -> Snapshot<'_> {
+        let env = &*self.env;
+        // SAFETY: the reader's slot keeps the pages of this snapshot from being written, and
+        // `check_reach` bounded it by the reservation; `end` pages lie inside the file, because
+        // the file is not cut below what a published commit or a pinned page needs.
+        unsafe {
+            Snapshot::new(
+                env.data.base(),
+                env.shift,
+                self.root.end,
+                self.root.txn,
+                env.verifier.as_ref(),
+            )
+        }
+    }
+
+    /// The table `name`.
+    pub fn table(&self, name: impl AsRef<[u8]>) -> Result<ReadTable<'_>> {
+        let snapshot = self.snapshot();
+        let found = lookup::get_entry(&snapshot, &self.root.main, &Order::Bytes, name.as_ref())?;
+        let Some((at, entry)) = found else { return Err(Error::NoSuchTable) };
+        if entry.kind != ValueKind::Tree {
+            return Err(Error::Incompatible("the name belongs to a plain record, not to a table"));
+        }
+        let desc = TreeDesc::from_bytes(entry.value).map_err(at.damaged())?;
+        let order = desc
+            .options
+            .builtin_order()
+            .ok_or(Error::Incompatible("the table has a caller's comparator, none was given"))?;
+        Ok(ReadTable { snapshot, tree: Tree::new(desc, order) })
+    }
+
+    /// The names of all tables, in order.
+    pub fn tables(&self) -> Result<Vec<Vec<u8>>> {
+        table_names(&self.snapshot(), &self.root.main)
+    }
+
+    /// Shares the transaction, for values that carry it with them ([`ReadTxn::get_owned`]).
+    pub fn into_shared(self) -> Arc<ReadTxn> {
+        Arc::new(self)
+    }
+
+    /// The value of `key` in `table`, together with a share of the transaction: it borrows
+    /// nothing, so it can be sent anywhere and kept.
+    pub fn get_owned(
+        self: &Arc<Self>,
+        table: impl AsRef<[u8]>,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<OwnedValue>> {
+        let table = self.table(table)?;
+        let value = table.get(key)?.map(|v| (v.as_ptr(), v.len()));
+        Ok(value.map(|(start, len)| OwnedValue { txn: Arc::clone(self), start, len }))
+    }
+}
+
+const NO_ROOT: Root = Root {
+    txn: 0,
+    end: 0,
+    main: TreeDesc {
+        root: crate::tree::Ref::NONE,
+        entries: 0,
+        leaf_pages: 0,
+        branch_pages: 0,
+        run_pages: 0,
+        table: 0,
+        depth: 0,
+        options: crate::tree::TreeOptions { order: 0, align: 1, flags: 0 },
+        modified: 0,
+        sequence: 0,
+    },
+    canary: [0; 4],
+};
+
+impl Drop for ReadTxn {
+    fn drop(&mut self) {
+        // In a forked child the slot is the parent's.
+        if !self.env.is_forked() {
+            self.env.shared.end_read(std::mem::take(&mut self.reader));
+        }
+    }
+}
+
+/// Names of the tables in a main tree.
+pub(crate) fn table_names<'p, P: crate::tree::Pages<'p>>(
+    pages: &P,
+    main: &TreeDesc,
+) -> Result<Vec<Vec<u8>>> {
+    let mut names = Vec::new();
+    let mut cursor = cursor::Cursor::new(*pages, *main, Order::Bytes);
+    cursor.first()?;
+    while let Some((_, entry)) = cursor.entry()? {
+        if entry.kind == ValueKind::Tree {
+            names.push(entry.key.to_vec());
+        }
+        cursor.next()?;
+    }
+    Ok(names)
+}
+
+/// A value that keeps its snapshot alive.
+pub struct OwnedValue {
+    txn: Arc<ReadTxn>,
+    start: *const u8,
+    len: usize,
+}
+
+// SAFETY: the bytes are immutable while the snapshot lives, which the value owns a share of.
+unsafe impl Send for OwnedValue {}
+// SAFETY: as above.
+unsafe impl Sync for OwnedValue {}
+
+impl OwnedValue {
+    /// The snapshot the value belongs to.
+    pub fn txn(&self) -> &Arc<ReadTxn> {
+        &self.txn
+    }
+}
+
+impl std::ops::Deref for OwnedValue {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: start and len come from a slice of the snapshot that `txn` keeps alive.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+impl AsRef<[u8]> for OwnedValue {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl std::fmt::Debug for OwnedValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OwnedValue").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+/// A table as a read transaction sees it.
+pub struct ReadTable<'t> {
+    snapshot: Snapshot<'t>,
+    tree: Tree,
+}
+
+impl<'t> ReadTable<'t> {
+    /// The value under `key`: a slice of the map, valid as long as the transaction.
+    #[inline]
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<&'t [u8]>> {
+        lookup::get(&self.snapshot, &self.tree.desc, &self.tree.order, key.as_ref())
+    }
+
+    /// The values under many keys, in their order. Several times faster a key than
+    /// [`ReadTable::get`] when the table is larger than the CPU's caches.
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<&'t [u8]>>> {
+        let mut values = vec![None; keys.len()];
+        self.get_many_with(keys, |i, value| {
+            if let Some(place) = values.get_mut(i) {
+                *place = value;
+            }
+        })?;
+        Ok(values)
+    }
+
+    /// As [`ReadTable::get_many`], handing each value to `found` with the index of its key.
+    pub fn get_many_with<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut found: impl FnMut(usize, Option<&'t [u8]>),
+    ) -> Result<()> {
+        let mut group: [&[u8]; batch::GROUP] = [&[]; batch::GROUP];
+        for (g, chunk) in keys.chunks(batch::GROUP).enumerate() {
+            for (place, key) in group.iter_mut().zip(chunk) {
+                *place = key.as_ref();
+            }
+            let first = g * batch::GROUP;
+            let group = group.get(..chunk.len()).unwrap_or_default();
+            batch::get_many(
+                &self.snapshot,
+                &self.tree.desc,
+                &self.tree.order,
+                group,
+                &mut |i, v| {
+                    found(first + i, v);
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// All records in order.
+    pub fn iter(&self) -> Iter<'t> {
+        self.range::<&[u8]>(..)
+    }
+
+    /// The records with keys inside `range`, in order; `.rev()` goes backwards.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter<'t> {
+        self.iter_bounds(bounds_of(range))
+    }
+
+    /// The records whose keys start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter<'t> {
+        self.iter_bounds(prefix_bounds(prefix.as_ref()))
+    }
+
+    fn iter_bounds(&self, bounds: crate::tree::range::Bounds) -> Iter<'t> {
+        Iter::reading(Range::new(self.snapshot, self.tree.desc, self.tree.order.clone(), bounds))
+    }
+
+    /// A cursor that stands nowhere yet.
+    pub fn cursor(&self) -> Cursor<'t> {
+        let order = self.tree.order.clone();
+        Cursor::reading(cursor::Cursor::new(self.snapshot, self.tree.desc, order))
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> u64 {
+        self.tree.desc.entries
+    }
+
+    /// True without records.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Figures of the table.
+    pub fn stats(&self) -> TableStats {
+        TableStats::of(&self.tree.desc)
+    }
+}

@@ -1,0 +1,218 @@
+//! What tables offer in every kind of transaction: options, figures, iterators, cursors.
+
+use std::ops::{Bound, RangeBounds};
+
+use crate::error::Result;
+use crate::tree::range::{Bounds, Range};
+use crate::tree::{self, Pages, TreeDesc, TreeOptions, cursor};
+
+/// Options of a table, fixed when it is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableOptions {
+    align: u8,
+}
+
+impl Default for TableOptions {
+    fn default() -> TableOptions {
+        TableOptions { align: 1 }
+    }
+}
+
+impl TableOptions {
+    /// Keys in byte order, values anywhere.
+    pub fn new() -> TableOptions {
+        TableOptions::default()
+    }
+
+    /// Aligns every value to 2, 4, 8 or 16 bytes, so that it can be cast in place. Values in runs
+    /// of their own are page-aligned anyway.
+    pub fn align_values(mut self, bytes: u8) -> TableOptions {
+        self.align = bytes;
+        self
+    }
+
+    pub(crate) fn to_tree(self) -> Option<TreeOptions> {
+        matches!(self.align, 1 | 2 | 4 | 8 | 16).then_some(TreeOptions {
+            order: 0,
+            align: self.align,
+            flags: 0,
+        })
+    }
+}
+
+/// Figures of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableStats {
+    /// Records.
+    pub entries: u64,
+    /// Levels of the tree; 0 when empty.
+    pub depth: u32,
+    /// Pages with records.
+    pub leaf_pages: u64,
+    /// Pages above them.
+    pub branch_pages: u64,
+    /// Pages of values that have runs of their own.
+    pub run_pages: u64,
+    /// Transaction that changed the table last.
+    pub modified: crate::num::TxnId,
+}
+
+impl TableStats {
+    pub(crate) fn of(desc: &TreeDesc) -> TableStats {
+        TableStats {
+            entries: desc.entries,
+            depth: u32::from(desc.depth),
+            leaf_pages: desc.leaf_pages,
+            branch_pages: desc.branch_pages,
+            run_pages: desc.run_pages,
+            modified: crate::num::TxnId(desc.modified),
+        }
+    }
+}
+
+/// Turns any range of byte strings into bounds.
+pub(crate) fn bounds_of<K: AsRef<[u8]>>(range: impl RangeBounds<K>) -> Bounds {
+    let own = |bound: Bound<&K>| bound.map(|k| k.as_ref().to_vec());
+    Bounds { start: own(range.start_bound()), end: own(range.end_bound()) }
+}
+
+/// The bounds of all keys that start with `prefix`.
+pub(crate) fn prefix_bounds(prefix: &[u8]) -> Bounds {
+    let mut end = prefix.to_vec();
+    while end.last() == Some(&u8::MAX) {
+        end.pop();
+    }
+    let end = match end.last_mut() {
+        Some(last) => {
+            *last += 1;
+            Bound::Excluded(end)
+        }
+        None => Bound::Unbounded,
+    };
+    Bounds { start: Bound::Included(prefix.to_vec()), end }
+}
+
+/// Iterator over records in key order, from both ends.
+pub struct Iter<'t> {
+    inner: Either<'t>,
+}
+
+/// A reader's iterator is the common case and gets the code of its own.
+enum Either<'t> {
+    Read(Box<Range<'t, tree::Snapshot<'t>>>),
+    Write(Box<Range<'t, crate::dirty::View<'t>>>),
+}
+
+impl<'t> Iter<'t> {
+    pub(crate) fn reading(range: Range<'t, tree::Snapshot<'t>>) -> Iter<'t> {
+        Iter { inner: Either::Read(Box::new(range)) }
+    }
+
+    pub(crate) fn writing(range: Range<'t, crate::dirty::View<'t>>) -> Iter<'t> {
+        Iter { inner: Either::Write(Box::new(range)) }
+    }
+}
+
+impl<'t> Iterator for Iter<'t> {
+    type Item = Result<(&'t [u8], &'t [u8])>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.inner {
+            Either::Read(range) => range.next(),
+            Either::Write(range) => range.next(),
+        }
+    }
+}
+
+impl DoubleEndedIterator for Iter<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        match &mut self.inner {
+            Either::Read(range) => range.next_back(),
+            Either::Write(range) => range.next_back(),
+        }
+    }
+}
+
+/// A position in a table, moved by hand. It borrows its transaction, so the table does not change
+/// under it.
+pub struct Cursor<'t> {
+    inner: CursorKind<'t>,
+}
+
+#[expect(clippy::large_enum_variant, reason = "cursors live on the stack, one kind at a time")]
+enum CursorKind<'t> {
+    Read(cursor::Cursor<'t, tree::Snapshot<'t>>),
+    Write(cursor::Cursor<'t, crate::dirty::View<'t>>),
+}
+
+macro_rules! on {
+    ($self:ident, $c:ident => $body:expr) => {
+        match &mut $self.inner {
+            CursorKind::Read($c) => $body,
+            CursorKind::Write($c) => $body,
+        }
+    };
+}
+
+/// A record: key and value.
+type Pair<'t> = (&'t [u8], &'t [u8]);
+
+impl<'t> Cursor<'t> {
+    pub(crate) fn reading(cursor: cursor::Cursor<'t, tree::Snapshot<'t>>) -> Cursor<'t> {
+        Cursor { inner: CursorKind::Read(cursor) }
+    }
+
+    pub(crate) fn writing(cursor: cursor::Cursor<'t, crate::dirty::View<'t>>) -> Cursor<'t> {
+        Cursor { inner: CursorKind::Write(cursor) }
+    }
+
+    /// To the first record.
+    pub fn first(&mut self) -> Result<Option<Pair<'t>>> {
+        on!(self, c => { c.first()?; c.pair() })
+    }
+
+    /// To the last record.
+    pub fn last(&mut self) -> Result<Option<Pair<'t>>> {
+        on!(self, c => { c.last()?; c.pair() })
+    }
+
+    /// To the first record whose key is not less than `key`.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Pair<'t>>> {
+        on!(self, c => { c.seek(key.as_ref())?; c.pair() })
+    }
+
+    /// To the record under `key`; none, and nowhere, when there is none.
+    pub fn seek_exact(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Pair<'t>>> {
+        on!(self, c => if c.seek(key.as_ref())? { c.pair() } else { c.leave(); Ok(None) })
+    }
+
+    /// To the next record; to the first one when the cursor stands nowhere yet.
+    #[expect(clippy::should_implement_trait, reason = "a cursor also goes back")]
+    pub fn next(&mut self) -> Result<Option<Pair<'t>>> {
+        on!(self, c => {
+            if c.position().is_some() { c.next()?; } else { c.first()?; }
+            c.pair()
+        })
+    }
+
+    /// To the record before; to the last one when the cursor stands nowhere yet.
+    pub fn prev(&mut self) -> Result<Option<Pair<'t>>> {
+        on!(self, c => {
+            if c.position().is_some() { c.prev()?; } else { c.last()?; }
+            c.pair()
+        })
+    }
+
+    /// The record under the cursor.
+    pub fn current(&mut self) -> Result<Option<Pair<'t>>> {
+        on!(self, c => c.pair())
+    }
+}
+
+/// Iterators and cursors over any pages.
+pub(crate) fn range<'t, P: Pages<'t>>(pages: P, tree: &tree::Tree, bounds: Bounds) -> Range<'t, P> {
+    Range::new(pages, tree.desc, tree.order.clone(), bounds)
+}

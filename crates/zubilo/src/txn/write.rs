@@ -1,0 +1,591 @@
+//! The write transaction: one at a time over all processes, seen by nobody until its commit.
+
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use crate::dirty::{Arena, Workspace};
+use crate::env::meta::Meta;
+use crate::env::metas;
+use crate::env::{EnvInner, Root, WriterState, ledger};
+use crate::error::{Error, Result};
+use crate::num::TxnId;
+use crate::page::{self, Order, ValueKind, leaf};
+use crate::tree::desc::DESC_SIZE;
+use crate::tree::insert::{Place, Put, Shape, mark_dirty_runs, put};
+use crate::tree::range::Bounds;
+use crate::tree::run::RUN_REF_SIZE;
+use crate::tree::{Ref, RunRef, Snapshot, Tree, TreeDesc, cursor, lookup, remove, remove_range};
+
+use super::nested::Savepoint;
+use super::table::{Cursor, Iter, TableOptions, TableStats, bounds_of, prefix_bounds, range};
+
+/// The write transaction. Dropping it aborts it. It belongs to the thread that began it.
+pub struct WriteTxn {
+    pub(super) env: Arc<EnvInner>,
+    /// Taken out at the end.
+    pub(super) state: Option<Box<WriterState>>,
+    pub(super) ws: Workspace,
+    pub(super) base: Root,
+    pub(super) main: Tree,
+    pub(super) tables: Vec<OpenTable>,
+    pub(super) savepoints: Vec<Savepoint>,
+    pub(super) next_table: u32,
+    pub(super) canary: [u64; 4],
+    /// Anything to commit.
+    pub(super) changed: bool,
+    /// An error left the trees unfinished.
+    pub(super) broken: bool,
+    /// Dirty memory at which finished pages are written early, in bytes.
+    pub(super) spill_at: u64,
+    /// Commit failed after which the state must be read again.
+    pub(super) forget_state: bool,
+    /// The writer lock must be released by its thread.
+    _thread: PhantomData<*const ()>,
+}
+
+/// A named table that the transaction has opened.
+pub(super) struct OpenTable {
+    pub(super) name: Box<[u8]>,
+    pub(super) tree: Tree,
+    /// The descriptor differs from the stored one.
+    pub(super) changed: bool,
+    /// Dropped or renamed away in this transaction.
+    pub(super) gone: bool,
+    /// Nesting level that has saved its own copy of this entry.
+    pub(super) saved_level: u32,
+}
+
+/// Index of an open table; `MAIN` is the tree of names itself.
+pub(super) const MAIN: usize = usize::MAX;
+
+impl WriteTxn {
+    pub(crate) fn begin(env: &Arc<EnvInner>, wait: bool) -> Result<Option<WriteTxn>> {
+        env.check_writable()?;
+        let locked = match wait {
+            true => env.shared.lock_writer().map(Some)?,
+            false => env.shared.try_lock_writer()?,
+        };
+        if locked.is_none() {
+            return Ok(None);
+        }
+        match WriteTxn::begin_locked(env) {
+            Ok(txn) => Ok(Some(txn)),
+            Err(error) => {
+                env.shared.unlock_writer();
+                Err(error)
+            }
+        }
+    }
+
+    fn begin_locked(env: &Arc<EnvInner>) -> Result<WriteTxn> {
+        env.check_writable()?;
+        let mut state = current_state(env)?;
+        env.collect_pins(&mut state.pins);
+        state.space.set_pins(&state.pins);
+        let meta = &state.meta;
+        let base = Root::of(meta);
+        let main = Tree::new(meta.main, Order::Bytes);
+        let (next_table, canary) = (meta.next_table, meta.canary);
+        let arena = state.arena.take().unwrap_or_else(|| Arena::new(env.page_size()));
+        // SAFETY: this is the writer: nobody else writes pages, and it writes none that the
+        // snapshot it works on can reach; `current_state` checked that `end` is inside the map.
+        let ws =
+            unsafe { Workspace::new(env.data.base(), env.shift, base.end, base.txn + 1, arena) };
+        Ok(WriteTxn {
+            env: Arc::clone(env),
+            state: Some(state),
+            ws,
+            base,
+            main,
+            tables: Vec::new(),
+            savepoints: Vec::new(),
+            next_table,
+            canary,
+            changed: false,
+            broken: false,
+            spill_at: env.options.dirty_limit,
+            forget_state: false,
+            _thread: PhantomData,
+        })
+    }
+
+    /// The number this transaction will have when it commits.
+    pub fn id(&self) -> TxnId {
+        TxnId(self.base.txn + 1)
+    }
+
+    /// Bytes of memory that changed pages and values take.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.ws.dirty_bytes()
+    }
+
+    /// Ends the transaction without a trace.
+    pub fn abort(self) {}
+
+    // ---- tables ----
+
+    /// The table `name`, which must exist.
+    pub fn table(&mut self, name: impl AsRef<[u8]>) -> Result<WriteTable<'_>> {
+        let index = self.open_table(name.as_ref())?.ok_or(Error::NoSuchTable)?;
+        Ok(WriteTable { txn: self, index })
+    }
+
+    /// The table `name`, created with default options if there is none.
+    pub fn table_or_create(&mut self, name: impl AsRef<[u8]>) -> Result<WriteTable<'_>> {
+        let name = name.as_ref();
+        let index = match self.open_table(name)? {
+            Some(index) => index,
+            None => self.new_table(name, TableOptions::default())?,
+        };
+        Ok(WriteTable { txn: self, index })
+    }
+
+    /// Creates the table `name`.
+    pub fn create_table(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        options: TableOptions,
+    ) -> Result<WriteTable<'_>> {
+        let name = name.as_ref();
+        if self.open_table(name)?.is_some() {
+            return Err(Error::TableExists);
+        }
+        let index = self.new_table(name, options)?;
+        Ok(WriteTable { txn: self, index })
+    }
+
+    /// The names of all tables, in order.
+    pub fn tables(&self) -> Result<Vec<Vec<u8>>> {
+        self.check()?;
+        super::read::table_names(&self.ws.view(), &self.main.desc)
+    }
+
+    /// Removes a table with all its records.
+    pub fn drop_table(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
+        let name = name.as_ref();
+        let index = self.open_table(name)?.ok_or(Error::NoSuchTable)?;
+        self.change(index)?;
+        self.guarded(|txn| {
+            let (ws, tree) = txn.parts(index);
+            remove::clear(ws, tree)?;
+            txn.forget_name(index)
+        })
+    }
+
+    /// Gives a table another name, which must be free.
+    pub fn rename_table(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
+        let to = to.as_ref();
+        let index = self.open_table(from.as_ref())?.ok_or(Error::NoSuchTable)?;
+        if self.open_table(to)?.is_some() {
+            return Err(Error::TableExists);
+        }
+        self.check_key(to)?;
+        self.change(index)?;
+        let desc = self.parts(index).1.desc;
+        self.guarded(|txn| {
+            txn.forget_name(index)?;
+            txn.store_desc(to, &desc)
+        })?;
+        let order = desc.options.builtin_order().unwrap_or(Order::Bytes);
+        self.push_table(to, Tree::new(desc, order), true);
+        Ok(())
+    }
+
+    fn forget_name(&mut self, index: usize) -> Result<()> {
+        self.save_main();
+        if let Some(table) = self.tables.get_mut(index) {
+            table.gone = true;
+            remove::remove(&mut self.ws, &mut self.main, &table.name)?;
+        }
+        Ok(())
+    }
+
+    /// Index of a table, opened now or before.
+    pub(super) fn open_table(&mut self, name: &[u8]) -> Result<Option<usize>> {
+        self.check()?;
+        let known = self.tables.iter().position(|t| !t.gone && *t.name == *name);
+        if known.is_some() {
+            return Ok(known);
+        }
+        let found = lookup::get_entry(&self.ws.view(), &self.main.desc, &self.main.order, name)?;
+        let Some((at, entry)) = found else { return Ok(None) };
+        if entry.kind != ValueKind::Tree {
+            return Err(Error::Incompatible("the name belongs to a plain record, not to a table"));
+        }
+        let desc = TreeDesc::from_bytes(entry.value).map_err(at.damaged())?;
+        let order = desc
+            .options
+            .builtin_order()
+            .ok_or(Error::Incompatible("the table has a caller's comparator, none was given"))?;
+        Ok(Some(self.push_table(name, Tree::new(desc, order), false)))
+    }
+
+    fn push_table(&mut self, name: &[u8], tree: Tree, changed: bool) -> usize {
+        let saved_level = self.savepoints.len() as u32;
+        self.tables.push(OpenTable { name: name.into(), tree, changed, gone: false, saved_level });
+        self.tables.len() - 1
+    }
+
+    fn new_table(&mut self, name: &[u8], options: TableOptions) -> Result<usize> {
+        self.check_key(name)?;
+        let options = options
+            .to_tree()
+            .ok_or(Error::Invalid("values can be aligned to 1, 2, 4, 8 or 16 bytes"))?;
+        let desc = TreeDesc::empty(self.next_table, options);
+        self.guarded(|txn| {
+            txn.changed = true;
+            txn.save_main();
+            txn.next_table += 1;
+            txn.store_desc(name, &desc)
+        })?;
+        let order = options.builtin_order().unwrap_or(Order::Bytes);
+        Ok(self.push_table(name, Tree::new(desc, order), true))
+    }
+
+    /// Stores a table's descriptor under its name.
+    pub(super) fn store_desc(&mut self, name: &[u8], desc: &TreeDesc) -> Result<()> {
+        let shape = Shape { kind: ValueKind::Tree, len: DESC_SIZE };
+        let (Put::Inserted(place) | Put::Replaced(place)) =
+            put(&mut self.ws, &mut self.main, name, shape, true)?
+        else {
+            return Ok(());
+        };
+        self.fill(place, &desc.to_bytes())
+    }
+
+    fn fill(&mut self, place: Place, bytes: &[u8]) -> Result<()> {
+        let page = self.ws.page_mut(place.slot)?;
+        let damaged = Ref::dirty(place.slot).damaged();
+        let to = leaf::value_mut(page, place.index).map_err(damaged)?;
+        if to.len() != bytes.len() {
+            return Err(Error::Invalid("a value's place has another size than the value"));
+        }
+        to.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    // ---- guards ----
+
+    pub(super) fn check(&self) -> Result<()> {
+        self.env.check_alive()?;
+        if self.broken { Err(Error::TxnBroken) } else { Ok(()) }
+    }
+
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        let max = page::max_key(self.ws.page_size());
+        if key.len() > max { Err(Error::KeyTooLong { len: key.len(), max }) } else { Ok(()) }
+    }
+
+    /// Runs an operation that may stop half-way; if it does, the transaction is broken.
+    pub(super) fn guarded<T>(&mut self, op: impl FnOnce(&mut WriteTxn) -> Result<T>) -> Result<T> {
+        let result = op(self);
+        if result.is_err() {
+            self.broken = true;
+        }
+        result
+    }
+
+    pub(super) fn parts(&mut self, index: usize) -> (&mut Workspace, &mut Tree) {
+        match self.tables.get_mut(index) {
+            Some(table) => (&mut self.ws, &mut table.tree),
+            None => (&mut self.ws, &mut self.main),
+        }
+    }
+
+    fn tree(&self, index: usize) -> &Tree {
+        self.tables.get(index).map_or(&self.main, |t| &t.tree)
+    }
+
+    /// To be called before a table's tree is changed: saves it for the running nested level, spills
+    /// if memory is short.
+    pub(super) fn change(&mut self, index: usize) -> Result<()> {
+        self.check()?;
+        self.changed = true;
+        if index == MAIN {
+            self.save_main();
+        } else {
+            self.save_table(index);
+        }
+        if self.ws.dirty_bytes() > self.spill_at {
+            self.guarded(|txn| txn.spill())?;
+        }
+        Ok(())
+    }
+
+    // ---- records ----
+
+    pub(super) fn put(
+        &mut self,
+        index: usize,
+        key: &[u8],
+        value: &[u8],
+        overwrite: bool,
+    ) -> Result<bool> {
+        self.check_key(key)?;
+        self.change(index)?;
+        if key.len() + value.len() > page::max_inline(self.ws.page_size()) {
+            return self.put_large(index, key, value, overwrite);
+        }
+        self.guarded(|txn| {
+            let (ws, tree) = txn.parts(index);
+            let shape = Shape { kind: ValueKind::Inline, len: value.len() };
+            match put(ws, tree, key, shape, overwrite)? {
+                Put::Inserted(place) | Put::Replaced(place) => {
+                    txn.fill(place, value)?;
+                    Ok(true)
+                }
+                Put::Exists => Ok(false),
+            }
+        })
+    }
+
+    fn put_large(
+        &mut self,
+        index: usize,
+        key: &[u8],
+        value: &[u8],
+        overwrite: bool,
+    ) -> Result<bool> {
+        if !overwrite && self.get(index, key)?.is_some() {
+            return Ok(false);
+        }
+        let early = value.len() as u64 > self.env.options.dirty_limit / 2;
+        self.guarded(|txn| {
+            let run = if early {
+                txn.write_run(value)?
+            } else {
+                let run = txn.ws.new_run(value.len())?;
+                if let Some(to) = run.slot().and_then(|slot| txn.ws.dirty_run_mut(slot)) {
+                    to.copy_from_slice(value);
+                }
+                run
+            };
+            txn.put_run(index, key, &run)?;
+            Ok(true)
+        })
+    }
+
+    /// Stores the reference to a run under `key`.
+    fn put_run(&mut self, index: usize, key: &[u8], run: &RunRef) -> Result<()> {
+        let (ws, tree) = self.parts(index);
+        let shape = Shape { kind: ValueKind::Run, len: RUN_REF_SIZE };
+        let (Put::Inserted(place) | Put::Replaced(place)) = put(ws, tree, key, shape, true)? else {
+            return Ok(());
+        };
+        tree.desc.run_pages += run.pages(ws.page_shift());
+        let page = ws.page_mut(place.slot)?;
+        if run.slot().is_some() {
+            mark_dirty_runs(page);
+        }
+        let damaged = |d| Ref::dirty(place.slot).damaged()(d);
+        let value = leaf::value_mut(page, place.index).map_err(damaged)?;
+        run.store(value).map_err(damaged)
+    }
+
+    /// Room for a value of `len` bytes under `key`, zeroed, for the caller to fill.
+    pub(super) fn reserve(&mut self, index: usize, key: &[u8], len: usize) -> Result<&mut [u8]> {
+        self.check_key(key)?;
+        self.change(index)?;
+        if key.len() + len > page::max_inline(self.ws.page_size()) {
+            let run = self.guarded(|txn| {
+                let run = txn.ws.new_run(len)?;
+                txn.put_run(index, key, &run)?;
+                Ok(run)
+            })?;
+            let lost = Error::Invalid("the reserved value is gone");
+            return run.slot().and_then(|slot| self.ws.dirty_run_mut(slot)).ok_or(lost);
+        }
+        let place = self.guarded(|txn| {
+            let (ws, tree) = txn.parts(index);
+            let shape = Shape { kind: ValueKind::Inline, len };
+            match put(ws, tree, key, shape, true)? {
+                Put::Inserted(place) | Put::Replaced(place) => Ok(place),
+                Put::Exists => Err(Error::TxnBroken),
+            }
+        })?;
+        let page = self.ws.page_mut(place.slot)?;
+        let value = leaf::value_mut(page, place.index).map_err(Ref::dirty(place.slot).damaged())?;
+        value.fill(0);
+        Ok(value)
+    }
+
+    pub(super) fn get(&self, index: usize, key: &[u8]) -> Result<Option<&[u8]>> {
+        self.check()?;
+        let tree = self.tree(index);
+        lookup::get(&self.ws.view(), &tree.desc, &tree.order, key)
+    }
+
+    pub(super) fn delete(&mut self, index: usize, key: &[u8]) -> Result<bool> {
+        self.change(index)?;
+        self.guarded(|txn| {
+            let (ws, tree) = txn.parts(index);
+            remove::remove(ws, tree, key)
+        })
+    }
+
+    pub(super) fn delete_range(&mut self, index: usize, bounds: &Bounds) -> Result<u64> {
+        self.change(index)?;
+        self.guarded(|txn| {
+            let (ws, tree) = txn.parts(index);
+            remove_range::remove_range(ws, tree, bounds)
+        })
+    }
+}
+
+/// The writer's state as of the newest commit: kept from the last transaction of this process, or
+/// read from the file.
+fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
+    let kept = env.writer().take();
+    let newest = env.shared.newest();
+    let arena = match kept {
+        Some(state) if state.meta.txn == newest => return Ok(state),
+        Some(mut state) => state.arena.take(),
+        None => None,
+    };
+    let meta = newest_meta(env, newest)?;
+    if meta.end << env.shift > env.data.reserved() {
+        return Err(Error::Invalid(
+            "another process has grown the store beyond the address space reserved here; \
+             reopen with a larger Options::reserve",
+        ));
+    }
+    let mut pins = Vec::new();
+    env.collect_pins(&mut pins);
+    // SAFETY: the caller holds the writer lock, so no page of the newest commit is written.
+    let snapshot = unsafe { Snapshot::new(env.data.base(), env.shift, meta.end, meta.txn, None) };
+    let books = ledger::read(&snapshot, &meta)?;
+    let space = ledger::load_space(&snapshot, &meta, &books, &pins)?;
+    Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, pins }))
+}
+
+fn newest_meta(env: &EnvInner, newest: u64) -> Result<Meta> {
+    let _lock = crate::env::checkpoint::MetaLock::take(&env.shared)?;
+    let mut meta = metas::load(env.data.as_ref(), &env.shared, env.shift)?;
+    if meta.txn != newest {
+        return Err(Error::Corrupted {
+            page: crate::num::PageNo(0),
+            reason: "the newest meta is not the one published",
+        });
+    }
+    if let Some(geometry) = env.options.geometry {
+        meta.geometry = geometry.into();
+    }
+    Ok(meta)
+}
+
+impl Drop for WriteTxn {
+    fn drop(&mut self) {
+        if self.env.is_forked() {
+            // Lock and state are the parent's; leave everything as it is.
+            return;
+        }
+        let mut arena = std::mem::replace(
+            &mut self.ws,
+            // SAFETY: the replacement sees no page at all.
+            unsafe { Workspace::new(std::ptr::null(), self.env.shift, 0, 0, Arena::new(4096)) },
+        );
+        let spilled = std::mem::take(&mut arena.spilled);
+        let mut arena = arena.into_arena();
+        arena.reset((self.env.options.dirty_limit >> self.env.shift) as usize);
+        if let Some(mut state) = self.state.take()
+            && !self.forget_state
+        {
+            spilled.into_iter().for_each(|extent| state.space.give_back(extent));
+            state.arena = Some(arena);
+            *self.env.writer() = Some(state);
+        }
+        self.env.shared.unlock_writer();
+    }
+}
+
+/// A table as the write transaction sees and changes it.
+pub struct WriteTable<'t> {
+    txn: &'t mut WriteTxn,
+    index: usize,
+}
+
+impl WriteTable<'_> {
+    /// Stores `value` under `key`, replacing what was there.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.txn.put(self.index, key.as_ref(), value.as_ref(), true).map(drop)
+    }
+
+    /// Stores `value` under `key` if the key is new; tells whether it did.
+    pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.txn.put(self.index, key.as_ref(), value.as_ref(), false)
+    }
+
+    /// Makes room for a value of `len` zero bytes under `key` and gives it for filling, without a
+    /// copy in between.
+    pub fn reserve(&mut self, key: impl AsRef<[u8]>, len: usize) -> Result<&mut [u8]> {
+        self.txn.reserve(self.index, key.as_ref(), len)
+    }
+
+    /// The value under `key`, as of now.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<&[u8]>> {
+        self.txn.get(self.index, key.as_ref())
+    }
+
+    /// Removes `key`; tells whether it was there.
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.txn.delete(self.index, key.as_ref())
+    }
+
+    /// Removes all records inside `range`; gives their number. The cost follows the pages.
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<u64> {
+        self.txn.delete_range(self.index, &bounds_of(range))
+    }
+
+    /// Removes all records.
+    pub fn clear(&mut self) -> Result<()> {
+        self.txn.change(self.index)?;
+        let index = self.index;
+        self.txn.guarded(|txn| {
+            let (ws, tree) = txn.parts(index);
+            remove::clear(ws, tree)
+        })
+    }
+
+    /// All records in order, as of now.
+    pub fn iter(&self) -> Result<Iter<'_>> {
+        self.range::<&[u8]>(..)
+    }
+
+    /// The records inside `range`, as of now.
+    pub fn range<K: AsRef<[u8]>>(&self, keys: impl RangeBounds<K>) -> Result<Iter<'_>> {
+        self.txn.check()?;
+        let tree = self.txn.tree(self.index);
+        Ok(Iter::writing(range(self.txn.ws.view(), tree, bounds_of(keys))))
+    }
+
+    /// The records whose keys start with `prefix`, as of now.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter<'_>> {
+        self.txn.check()?;
+        let tree = self.txn.tree(self.index);
+        Ok(Iter::writing(range(self.txn.ws.view(), tree, prefix_bounds(prefix.as_ref()))))
+    }
+
+    /// A cursor that stands nowhere yet; the table cannot change while it lives.
+    pub fn cursor(&self) -> Result<Cursor<'_>> {
+        self.txn.check()?;
+        let tree = self.txn.tree(self.index);
+        let order = tree.order.clone();
+        Ok(Cursor::writing(cursor::Cursor::new(self.txn.ws.view(), tree.desc, order)))
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> u64 {
+        self.txn.tree(self.index).desc.entries
+    }
+
+    /// True without records.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Figures of the table.
+    pub fn stats(&self) -> TableStats {
+        TableStats::of(&self.txn.tree(self.index).desc)
+    }
+}
