@@ -30,6 +30,7 @@
 //! ```
 
 mod check;
+mod copy;
 mod dirty;
 mod env;
 mod error;

@@ -9,11 +9,9 @@
 mod account;
 mod walk;
 
-use crate::env::checkpoint::MetaLock;
-use crate::env::{Env, ledger, metas};
+use crate::env::{Env, ledger};
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
-use crate::txn::ReadTxn;
 
 use account::{Account, Use};
 
@@ -90,16 +88,9 @@ impl Env {
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<CheckReport> {
         let env = &self.inner;
         env.check_alive()?;
-        let (txn, meta) = {
-            let _lock = MetaLock::take(&env.shared)?;
-            (ReadTxn::begin(env)?, metas::load(env.data.as_ref(), &env.shared, env.shift)?)
-        };
+        let (txn, meta) = crate::copy::pinned(env)?;
         let snapshot = txn.snapshot();
         let mut report = CheckReport { txn: txn.id(), pages: meta.end, ..Default::default() };
-        if meta.txn != snapshot.txn() || meta.main != txn.root().main {
-            report.problem(0, None, "the newest meta is not the commit that is published");
-            return Ok(report);
-        }
         let mut account = Account::new(meta.end);
         account.add(0, crate::env::meta::META_COUNT, Use::Meta, &mut report, None);
         let mut walk =

@@ -173,11 +173,6 @@ impl Workspace {
         ((self.arena.live() as u64) << self.map.shift) + self.run_bytes
     }
 
-    /// Bytes of large values in memory.
-    pub(crate) fn run_bytes(&self) -> u64 {
-        self.run_bytes
-    }
-
     // ---- pages ----
 
     /// The bytes of a dirty page of the running level.

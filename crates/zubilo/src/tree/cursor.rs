@@ -22,10 +22,6 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
         Cursor { pages, desc, order, path: Path::default(), leaf: None }
     }
 
-    pub(crate) fn order(&self) -> &Order {
-        &self.order
-    }
-
     /// The leaf under the cursor, its reference and the index in it.
     #[inline(always)]
     pub(crate) fn position(&self) -> Option<(Ref, Leaf<'p>, usize)> {
@@ -127,13 +123,6 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
     pub(crate) fn leave(&mut self) {
         self.path.clear();
         self.leaf = None;
-    }
-
-    /// Sets the index inside the leaf under the cursor.
-    pub(crate) fn set_index(&mut self, index: usize) {
-        if let Some(step) = self.path.last_mut() {
-            step.index = index as u32;
-        }
     }
 
     fn turn(&mut self, back: bool) -> Result<bool> {

@@ -252,7 +252,7 @@ fn split_leaf(
     let (l, r) = ws.pair_mut(left, right)?;
     let at = leaf::split_point(l, i, size, path.is_rightmost(), align).map_err(damaged)?;
     leaf::split(l, r, at, &tree.order, align, &mut scratch).map_err(damaged)?;
-    let mut put = |page: &mut [u8], index| {
+    let put = |page: &mut [u8], index| {
         let room = leaf::insert(page, index, &tree.order, key, shape.kind, shape.len, align);
         room.map(|r| r.is_some()).map_err(damaged)
     };

@@ -1,0 +1,176 @@
+//! Hot copies: a snapshot becomes a store of its own while readers and the writer go on.
+//!
+//! `plain` copies the pages as they are, `compact` builds the trees anew without gaps. Both write
+//! strictly forward but for the metas, which come first in a stream and last in a file. The
+//! snapshot is pinned meanwhile; by the rule of births and deaths that holds back its own pages
+//! only, however long the copy takes.
+
+mod compact;
+mod plain;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::env::meta::{META_COUNT, Meta};
+use crate::env::{Env, EnvInner, checkpoint::MetaLock, metas};
+use crate::error::{Error, Result};
+use crate::num::{PageNo, TxnId};
+use crate::tree::build::PageSink;
+use crate::txn::ReadTxn;
+
+/// Told pages done and pages in all; stops the work by giving false.
+type Progress<'p> = &'p mut dyn FnMut(u64, u64) -> bool;
+
+impl Env {
+    /// Copies the newest commit to a new file, which must not exist. With `compact` free pages are
+    /// left out and pages are filled. The copy is on disk when this returns. `progress` is told
+    /// pages done and pages in all, and stops the copy by giving false ([`Error::Stopped`]); what
+    /// an unfinished copy left behind is removed.
+    pub fn copy_to_path(
+        &self,
+        path: impl AsRef<Path>,
+        compact: bool,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<TxnId> {
+        let path = path.as_ref();
+        let file = OpenOptions::new().write(true).create_new(true).open(path);
+        let file = file.map_err(Error::io_at("create", path))?;
+        let copied = copy_to_file(&self.inner, &file, path, compact, progress);
+        if copied.is_err() {
+            // The error that ended the copy says more than one of the removal could.
+            let _ = std::fs::remove_file(path);
+        }
+        copied
+    }
+
+    /// Streams a copy of the newest commit, to a pipe for example; otherwise as
+    /// [`Env::copy_to_path`].
+    pub fn copy_to_writer(
+        &self,
+        out: &mut dyn Write,
+        compact: bool,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<TxnId> {
+        let (txn, meta) = pinned(&self.inner)?;
+        let mut stream = Stream { out, at: META_COUNT, page_size: self.page_size() };
+        let failed = || Error::io("write the copy");
+        if compact {
+            // A stream starts with the meta, so the trees are laid out twice: once for the meta.
+            let compacted = compact::run(&txn, &meta, &mut Nowhere, &mut |_, _| true)?;
+            stream.out.write_all(&meta_pages(&compacted)).map_err(failed())?;
+            compact::run(&txn, &meta, &mut stream, progress)?;
+        } else {
+            let meta = plain::meta(meta);
+            stream.out.write_all(&meta_pages(&meta)).map_err(failed())?;
+            plain::run(&txn, &meta, &mut stream, progress)?;
+            stream.fill_to(meta.end)?;
+        }
+        stream.out.flush().map_err(failed())?;
+        Ok(txn.id())
+    }
+}
+
+fn copy_to_file(
+    env: &Arc<EnvInner>,
+    mut file: &File,
+    path: &Path,
+    compact: bool,
+    progress: Progress<'_>,
+) -> Result<TxnId> {
+    let (txn, meta) = pinned(env)?;
+    let mut sink = Sparse { file, path, page_size: env.page_size() };
+    let meta = if compact {
+        compact::run(&txn, &meta, &mut sink, progress)?
+    } else {
+        let meta = plain::meta(meta);
+        plain::run(&txn, &meta, &mut sink, progress)?;
+        meta
+    };
+    let io = |op| Error::io_at(op, path);
+    file.set_len(meta.end << env.shift).map_err(io("set the length of"))?;
+    file.sync_all().map_err(io("flush"))?;
+    file.seek(SeekFrom::Start(0)).map_err(io("write"))?;
+    file.write_all(&meta_pages(&meta)).map_err(io("write"))?;
+    file.sync_all().map_err(io("flush"))?;
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory)
+        .and_then(|d| d.sync_all())
+        .map_err(Error::io_at("flush the directory", directory))?;
+    Ok(txn.id())
+}
+
+/// A snapshot of the newest commit together with its meta.
+pub(crate) fn pinned(env: &Arc<EnvInner>) -> Result<(ReadTxn, Meta)> {
+    let _lock = MetaLock::take(&env.shared)?;
+    let txn = ReadTxn::begin(env)?;
+    let meta = metas::load(env.data.as_ref(), &env.shared, env.shift)?;
+    if meta.txn != txn.id().0 || meta.main != txn.root().main {
+        return Err(Error::Corrupted {
+            page: PageNo(0),
+            reason: "the newest meta is not the one published",
+        });
+    }
+    Ok((txn, meta))
+}
+
+/// The three meta pages of a copy: the meta and two empty ones.
+fn meta_pages(meta: &Meta) -> Vec<u8> {
+    let mut pages = meta.encode().to_vec();
+    pages.resize((META_COUNT as usize) << meta.page_shift, 0);
+    pages
+}
+
+/// Takes pages and keeps none: for finding out where everything will be.
+struct Nowhere;
+
+impl PageSink for Nowhere {
+    fn pages(&mut self, _first: u64, _bytes: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Pages to a stream; pages that are left out become zeros.
+struct Stream<'o> {
+    out: &'o mut dyn Write,
+    at: u64,
+    page_size: usize,
+}
+
+impl Stream<'_> {
+    fn fill_to(&mut self, page: u64) -> Result<()> {
+        let zeros = [0; 65536];
+        let zeros = zeros.get(..self.page_size).unwrap_or_default();
+        while self.at < page {
+            self.out.write_all(zeros).map_err(Error::io("write the copy"))?;
+            self.at += 1;
+        }
+        Ok(())
+    }
+}
+
+impl PageSink for Stream<'_> {
+    fn pages(&mut self, first: u64, bytes: &[u8]) -> Result<()> {
+        self.fill_to(first)?;
+        self.at += (bytes.len() / self.page_size) as u64;
+        self.out.write_all(bytes).map_err(Error::io("write the copy"))
+    }
+}
+
+/// Pages to a file; pages that are left out become holes.
+struct Sparse<'f> {
+    file: &'f File,
+    path: &'f Path,
+    page_size: usize,
+}
+
+impl PageSink for Sparse<'_> {
+    fn pages(&mut self, first: u64, bytes: &[u8]) -> Result<()> {
+        use std::os::unix::fs::FileExt;
+        let at = first * self.page_size as u64;
+        self.file.write_all_at(bytes, at).map_err(Error::io_at("write", self.path))
+    }
+}

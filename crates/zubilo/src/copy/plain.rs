@@ -1,0 +1,53 @@
+//! The copy of pages as they are.
+
+use crate::env::ledger;
+use crate::env::meta::{META_COUNT, Meta, Trust};
+use crate::error::{Error, Result};
+use crate::num::PageNo;
+use crate::tree::build::PageSink;
+use crate::txn::ReadTxn;
+
+use super::Progress;
+
+/// Bytes copied at once.
+const CHUNK: u64 = 1 << 20;
+
+/// The meta of the copy: the commit is whole when the copy is.
+pub(super) fn meta(source: Meta) -> Meta {
+    Meta { trust: Trust::Steady, digest: 0, ..source }
+}
+
+/// Copies every page that the snapshot or its free-space books use.
+pub(super) fn run(
+    txn: &ReadTxn,
+    meta: &Meta,
+    sink: &mut dyn PageSink,
+    progress: Progress<'_>,
+) -> Result<()> {
+    let snapshot = txn.snapshot();
+    let books = ledger::read(&snapshot, meta)?;
+    // Nobody pins anything in a copy: what is dead there is free.
+    let space = ledger::load_space(&snapshot, meta, &books, &[])?;
+    let mut gaps = Vec::new();
+    space.for_each_free(&mut |e| gaps.push((e.first, e.first + e.count)));
+    gaps.push((meta.end, meta.end));
+    let chunk = (CHUNK >> meta.page_shift).max(1);
+    let mut next = META_COUNT;
+    for (gap, behind) in gaps {
+        while next < gap {
+            if !progress(next, meta.end) {
+                return Err(Error::Stopped);
+            }
+            let count = chunk.min(gap - next);
+            let bytes = snapshot.bytes(next, count << meta.page_shift).ok_or(Error::Corrupted {
+                page: PageNo(next),
+                reason: "a used page lies outside the store",
+            })?;
+            sink.pages(next, bytes)?;
+            next += count;
+        }
+        next = next.max(behind);
+    }
+    progress(meta.end, meta.end);
+    Ok(())
+}
