@@ -92,7 +92,7 @@ impl<'p> Walk<'_, 'p> {
             return Ok(());
         }
         let done = self.report.leaf_pages + tree.counted.leaf_pages;
-        if done % 256 == 0 && !(self.progress)(done, self.report.pages) {
+        if done.is_multiple_of(256) && !(self.progress)(done, self.report.pages) {
             return Err(Error::Stopped);
         }
         let page = match self.verified(tree, at, level) {

@@ -81,7 +81,7 @@ impl Copy<'_, '_> {
                 kind => builder.add(out, entry.key, kind, entry.value)?,
             }
             seen += 1;
-            if seen % 1024 == 0 && !(self.progress)(out.next.min(self.total), self.total) {
+            if seen.is_multiple_of(1024) && !(self.progress)(out.next.min(self.total), self.total) {
                 return Err(Error::Stopped);
             }
             cursor.next()?;

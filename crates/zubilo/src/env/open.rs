@@ -17,7 +17,7 @@ use crate::tree::{Snapshot, TreeDesc, TreeOptions};
 use super::flusher::{Closer, Flusher};
 use super::meta::{BlobRef, META_COUNT, Meta, Trust};
 use super::metas::{self, Found, SlotState};
-use super::options::{Durability, Geometry, Options, VerifyReads};
+use super::options::{Durability, Options, VerifyReads};
 use super::verify::Verifier;
 use super::{Env, EnvInner, Root, ledger, registry};
 
@@ -276,7 +276,7 @@ fn create(data: &dyn DataFile, boot_id: [u8; 16], options: &Options) -> Result<M
         boot_id,
         txn: 1,
         end: META_COUNT,
-        geometry: options.geometry.unwrap_or_else(Geometry::default).into(),
+        geometry: options.geometry.unwrap_or_default().into(),
         main: TreeDesc::empty(0, TreeOptions { order: 0, align: 1, flags: 0 }),
         canary: [0; 4],
         digest: 0,

@@ -22,7 +22,7 @@ pub(crate) use prefetch::prefetch;
 
 /// What is wrong with a page; becomes [`crate::Error::Corrupted`] together with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Damage(pub &'static str);
+pub(crate) struct Damage(pub(crate) &'static str);
 
 /// Bytes of the header that every tree page has.
 pub(crate) const HEADER: usize = 48;

@@ -73,7 +73,7 @@ pub(super) const MIN_PROCESSES: u32 = 64;
 
 const _: () = assert!(super::ROOT_WORDS.is_multiple_of(LINE));
 const _: () = assert!(W_BOOT + 2 <= W_INHERITED && HEADER_WORDS <= W_WORDS);
-const _: () = assert!(W_WORDS + 16 <= W_NEWEST && super::Word::Spare7 as usize == 15);
+const _: () = assert!(W_WORDS + 16 <= W_NEWEST && (super::Word::FileLen as usize) < 16);
 const _: () = assert!(W_ENTRY_1 + super::ROOT_WORDS <= W_WRITER);
 const _: () = assert!(W_META_OWNER + LINE <= W_PROCESS_TABLE);
 const _: () = assert!(crate::platform::RobustMutex::ROOM <= LINE * 8);

@@ -79,29 +79,19 @@ pub(crate) struct ReaderInfo {
 
 /// The shared words that have a name. Zero in a fresh region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Word {
     /// Number of the last steady transaction.
     Steady,
+    /// What the meta pages hold, see `env::metas`.
     MetaSlot0,
+    /// As above.
     MetaSlot1,
+    /// As above.
     MetaSlot2,
-    /// Bytes written since the last flush.
-    UnsyncedBytes,
     /// Not zero once a flush has failed.
     Poisoned,
-    /// Who flushes at the moment.
-    Flusher,
     /// Length of the data file, in bytes.
     FileLen,
-    Spare0,
-    Spare1,
-    Spare2,
-    Spare3,
-    Spare4,
-    Spare5,
-    Spare6,
-    Spare7,
 }
 
 /// One user's handle to a shared region.
@@ -205,6 +195,7 @@ impl Shared {
     }
 
     /// Whether other processes can see the region.
+    #[cfg(test)]
     pub(crate) fn is_shared(&self) -> bool {
         self.region.is_mapped()
     }
@@ -326,6 +317,7 @@ impl Shared {
     }
 
     /// The snapshot that a reader pins.
+    #[cfg(test)]
     pub(crate) fn reader_txn(&self, id: &ReaderId) -> u64 {
         self.slots().txn(id.0)
     }
@@ -426,6 +418,23 @@ impl Shared {
         let locked =
             self.region.mutex(W_WRITER).try_lock().map_err(Error::io("lock the writer"))?;
         Ok(locked.map(|how| self.note_locked(W_WRITER_OWNER, how)))
+    }
+
+    /// Gives [`Error::Busy`] to a thread that holds the writer lock: it must not wait for others
+    /// that may wait for it.
+    pub(crate) fn refuse_writer(&self) -> Result<()> {
+        let owner = self.region.words()[W_WRITER_OWNER].load(Ordering::Relaxed);
+        if owner != self.thread_identity() {
+            return Ok(());
+        }
+        // The word may stem from a dead thread, see `lock`.
+        match self.try_lock_writer()? {
+            None => Err(Error::Busy("this thread is already in a write transaction")),
+            Some(_) => {
+                self.unlock_writer();
+                Ok(())
+            }
+        }
     }
 
     /// Gives the writer lock back.

@@ -19,9 +19,9 @@ struct Line(UnsafeCell<[u64; LINE]>);
 unsafe impl Sync for Line {}
 
 enum Memory {
-    Heap(Box<[Line]>),
+    Heap(#[expect(dead_code, reason = "owned, reached through `base`")] Box<[Line]>),
     #[cfg_attr(loom, allow(dead_code))]
-    Mapped(SharedMap),
+    Mapped(#[expect(dead_code, reason = "owned, reached through `base`")] SharedMap),
 }
 
 /// The words of a region.
@@ -93,6 +93,7 @@ impl Region {
     }
 
     /// Whether other processes can see this region.
+    #[cfg(test)]
     pub(super) fn is_mapped(&self) -> bool {
         matches!(self.memory, Some(Memory::Mapped(_)))
     }

@@ -219,11 +219,11 @@ fn two_handles_of_one_process_share_the_region() {
     let _apart = apart();
     let (_dir, path) = lock_path();
     let one = first(&path);
-    one.word(Word::Spare7).store(5, Ordering::SeqCst);
+    one.word(Word::MetaSlot2).store(5, Ordering::SeqCst);
     let (two, role) = open(&path);
     assert_eq!(role, Role::Joined);
     assert!(two.is_shared());
-    assert_eq!(two.word(Word::Spare7).load(Ordering::SeqCst), 5);
+    assert_eq!(two.word(Word::MetaSlot2).load(Ordering::SeqCst), 5);
     let (id, seen) = two.begin_read().expect("a slot");
     assert_eq!(seen, root(1));
     one.publish(&root(2));

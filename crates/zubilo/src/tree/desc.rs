@@ -1,6 +1,6 @@
 //! The descriptor of a tree: 80 bytes that a table's record, the metas and the lock file hold.
 
-use crate::num::{load_u32, load_u64};
+use crate::num::load_u64;
 use crate::page::{Damage, Order};
 
 use super::Ref;
@@ -143,16 +143,6 @@ impl TreeDesc {
         }
         TreeDesc::from_words(&words).ok_or(Damage("a tree descriptor holds impossible values"))
     }
-
-    /// Pages of all kinds.
-    pub(crate) fn pages(&self) -> u64 {
-        self.leaf_pages.saturating_add(self.branch_pages).saturating_add(self.run_pages)
-    }
-}
-
-/// Table identity of a stored descriptor, without decoding it.
-pub(crate) fn stored_table(bytes: &[u8]) -> Option<u32> {
-    load_u32(bytes, 40)
 }
 
 #[cfg(test)]
@@ -167,7 +157,6 @@ mod tests {
         desc.entries = u64::MAX;
         desc.sequence = 12;
         assert_eq!(TreeDesc::from_bytes(&desc.to_bytes()), Ok(desc));
-        assert_eq!(stored_table(&desc.to_bytes()), Some(7));
     }
 
     #[test]

@@ -101,16 +101,6 @@ impl<'p> Snapshot<'p> {
         1 << self.shift
     }
 
-    /// First page that no page of the snapshot reaches.
-    pub(crate) fn end(&self) -> u64 {
-        self.end
-    }
-
-    /// Transaction whose state this is.
-    pub(crate) fn txn(&self) -> u64 {
-        self.txn
-    }
-
     /// Any `len` bytes at the start of page `first`, bounded by the snapshot's end.
     #[inline(always)]
     pub(crate) fn bytes(&self, first: u64, len: u64) -> Option<&'p [u8]> {

@@ -34,10 +34,6 @@ impl Path {
         self.len
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Adds a step below; callers bound the depth by the descriptor's, which is checked.
     #[inline]
     pub(crate) fn push(&mut self, page: Ref, index: usize, count: usize) {

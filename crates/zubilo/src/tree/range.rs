@@ -147,12 +147,12 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
     #[inline(always)]
     fn try_next(&mut self) -> Result<Option<Pair<'p>>> {
         loop {
-            if let Some(side) = &mut self.front {
-                if side.low < side.high {
-                    let (at, leaf, i) = (side.at, side.leaf, side.low);
-                    side.low += 1;
-                    return self.pair(at, &leaf, i).map(Some);
-                }
+            if let Some(side) = &mut self.front
+                && side.low < side.high
+            {
+                let (at, leaf, i) = (side.at, side.leaf, side.low);
+                side.low += 1;
+                return self.pair(at, &leaf, i).map(Some);
             }
             if !self.advance_front()? {
                 return Ok(None);
@@ -179,13 +179,13 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
 
     fn try_next_back(&mut self) -> Result<Option<Pair<'p>>> {
         loop {
-            if let Some(side) = &mut self.back {
-                if side.low < side.high {
-                    side.high -= 1;
-                    let (at, leaf, i) = (side.at, side.leaf, side.high);
-                    self.lower_front(at, i);
-                    return self.pair(at, &leaf, i).map(Some);
-                }
+            if let Some(side) = &mut self.back
+                && side.low < side.high
+            {
+                side.high -= 1;
+                let (at, leaf, i) = (side.at, side.leaf, side.high);
+                self.lower_front(at, i);
+                return self.pair(at, &leaf, i).map(Some);
             }
             if !self.advance_back()? {
                 return Ok(None);

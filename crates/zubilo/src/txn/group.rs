@@ -101,6 +101,8 @@ where
     T: Send,
 {
     env.check_writable()?;
+    // A thread in a write transaction (a closure of a group is in one) would wait for itself.
+    env.shared.refuse_writer()?;
     let mut job = Pending(Stage::Waiting(change));
     let pointer: *mut (dyn Job + '_) = &mut job;
     // SAFETY: only the lifetime is changed. The pointer is used by a leader before `ended` is
@@ -131,36 +133,46 @@ fn wait_or_lead(env: &Arc<EnvInner>, ticket: Ticket) {
         }
         state.leading = true;
         drop(state);
-        let (batch, outcome) = lead(env);
+        let mut batch = Vec::new();
+        let led = catch_unwind(AssertUnwindSafe(|| lead(env, &mut batch)));
+        let (outcome, panic) = match led {
+            Ok(outcome) => (outcome, None),
+            Err(panic) => (Err(Arc::new(Error::TxnBroken)), Some(panic)),
+        };
         state = queue.lock();
         for job in batch {
-            let outcome = outcome.as_ref().map(|()| ()).map_err(Arc::clone);
+            let outcome = outcome.as_ref().copied().map_err(Arc::clone);
             // SAFETY: this is the leader of a job that has not ended; its owner waits for the
             // lock that is held here.
             unsafe { (*job.0).end(outcome) };
         }
         state.leading = false;
         queue.done.notify_all();
+        if let Some(panic) = panic {
+            // Nobody may keep an address on this stack.
+            state.waiting.retain(|t| !std::ptr::addr_eq(t.0, ticket.0));
+            drop(state);
+            std::panic::resume_unwind(panic);
+        }
     }
 }
 
-/// Runs and commits what is queued once the writer lock is had.
-fn lead(env: &Arc<EnvInner>) -> (Vec<Ticket>, Result<(), Arc<Error>>) {
+/// Runs and commits what is queued once the writer lock is had; `batch` tells what that was.
+fn lead(env: &Arc<EnvInner>, batch: &mut Vec<Ticket>) -> Result<(), Arc<Error>> {
     let txn = WriteTxn::begin(env, true);
-    let batch = {
+    {
         let mut state = env.group.lock();
         let count = state.waiting.len().min(BATCH_MAX);
-        state.waiting.drain(..count).collect::<Vec<_>>()
-    };
+        batch.extend(state.waiting.drain(..count));
+    }
     let mut txn = match txn {
         Ok(Some(txn)) => txn,
-        Ok(None) => return (batch, Err(Arc::new(Error::Busy("the writer lock is taken")))),
-        Err(error) => return (batch, Err(Arc::new(error))),
+        Ok(None) => return Err(Arc::new(Error::Busy("the writer lock is taken"))),
+        Err(error) => return Err(Arc::new(error)),
     };
-    for job in &batch {
+    for job in &*batch {
         // SAFETY: taken out of the queue by this leader alone; the owner waits for `ended`.
         unsafe { (*job.0).run(&mut txn) };
     }
-    let outcome = txn.commit().map(drop).map_err(Arc::new);
-    (batch, outcome)
+    txn.commit().map(drop).map_err(Arc::new)
 }

@@ -73,10 +73,6 @@ impl ReadTxn {
         self.env.shared.newest().saturating_sub(self.root.txn)
     }
 
-    pub(crate) fn env(&self) -> &Arc<EnvInner> {
-        &self.env
-    }
-
     pub(crate) fn root(&self) -> &Root {
         &self.root
     }

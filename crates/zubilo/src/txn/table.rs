@@ -142,7 +142,6 @@ pub struct Cursor<'t> {
     inner: CursorKind<'t>,
 }
 
-#[expect(clippy::large_enum_variant, reason = "cursors live on the stack, one kind at a time")]
 enum CursorKind<'t> {
     Read(cursor::Cursor<'t, tree::Snapshot<'t>>),
     Write(cursor::Cursor<'t, crate::dirty::View<'t>>),
