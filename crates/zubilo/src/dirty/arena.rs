@@ -18,6 +18,8 @@ pub(crate) type Level = u32;
 struct Slot {
     blocks: Box<[Block]>,
     level: Level,
+    /// The page is likely to be replaced again soon.
+    hot: bool,
 }
 
 /// All dirty pages of a transaction.
@@ -44,13 +46,14 @@ impl Arena {
         if let Some(slot) = self.free.pop() {
             if let Some(s) = self.slots.get_mut(slot as usize) {
                 s.level = level;
+                s.hot = false;
             }
             return Ok(slot);
         }
         let blocks = vec![Block([0; 4096]); self.page_size / 4096].into_boxed_slice();
         let slot = u32::try_from(self.slots.len())
             .map_err(|_| Error::Invalid("a transaction holds at most 2^32 dirty pages"))?;
-        self.slots.push(Slot { blocks, level });
+        self.slots.push(Slot { blocks, level, hot: false });
         Ok(slot)
     }
 
@@ -80,6 +83,23 @@ impl Arena {
     #[inline]
     pub(crate) fn level(&self, slot: u32) -> Level {
         self.slots.get(slot as usize).map_or(0, |s| s.level)
+    }
+
+    /// Marks a page that is likely to be replaced again soon: it is written beside its like.
+    pub(crate) fn set_hot(&mut self, slot: u32) {
+        if let Some(s) = self.slots.get_mut(slot as usize) {
+            s.hot = true;
+        }
+    }
+
+    /// Whether the page in a slot is hot.
+    pub(crate) fn is_hot(&self, slot: u32) -> bool {
+        self.slots.get(slot as usize).is_some_and(|s| s.hot)
+    }
+
+    /// Hot pages in use.
+    pub(crate) fn hot(&self) -> usize {
+        self.slots.iter().filter(|s| s.level != 0 && s.hot).count()
     }
 
     /// Hands a slot over to another level.

@@ -13,6 +13,10 @@ use crate::tree::{Pages, Ref, RunRef, Snapshot};
 
 use super::arena::{Arena, Level};
 
+/// A leaf whose last version is at most this many commits old is likely to change again soon.
+/// Branches are taken for hot anyway: each change of a leaf below replaces them.
+const HOT_AGE: u64 = 64;
+
 /// Pages of the snapshot that the transaction no longer refers to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Freed {
@@ -230,6 +234,9 @@ impl Workspace {
         let slot = self.new_page()?;
         let (to, from) = self.pair_mut(slot, old)?;
         to.copy_from_slice(from);
+        if self.arena.is_hot(old) {
+            self.arena.set_hot(slot);
+        }
         if let Some(nested) = self.levels.last_mut() {
             nested.superseded.push(old);
         }
@@ -240,7 +247,10 @@ impl Workspace {
         let slot = self.new_page()?;
         let (to, from) = self.change_from(slot, at)?;
         to.copy_from_slice(from);
-        let birth = header::birth(to);
+        let (birth, level) = (header::birth(to), header::level(to));
+        if level > 0 || self.txn - birth <= HOT_AGE {
+            self.arena.set_hot(slot);
+        }
         self.free_clean(at.0, 1, birth);
         Ok(slot)
     }

@@ -29,6 +29,9 @@ use super::write::WriteTxn;
 /// Largest commit, in bytes, whose pages are verified at open instead of being flushed first.
 const VERIFIED_MAX: u64 = 2 << 20;
 
+/// The end of the used part is lowered every so many commits, and when most of it is free.
+const TRIM_PERIOD: u64 = 64;
+
 impl WriteTxn {
     /// Makes the changes the newest state of the store, for everyone at once, and durable as the
     /// store's [`crate::Durability`] says. A transaction without changes commits nothing.
@@ -95,7 +98,10 @@ impl WriteTxn {
             state.pins.insert(at, base);
         }
         state.space.set_pins(&state.pins);
-        state.space.trim_tail(META_COUNT);
+        // Now and then: what is set aside at the tail for the next commits should last.
+        if base.is_multiple_of(TRIM_PERIOD) || state.space.free_pages() > state.space.end() / 2 {
+            state.space.trim_tail(META_COUNT);
+        }
         Ok(())
     }
 
@@ -108,10 +114,10 @@ impl WriteTxn {
 
     /// Gives all dirty pages their places and hands them to the kernel.
     fn write_pages(&mut self, pages: u64) -> Result<(Vec<Extent>, u64)> {
-        let policy = self.policy();
         let digest = self.verifiable(pages) && self.ws.spilled.is_empty();
-        let (places, run_places, extents) = self.allocate(pages, policy)?;
-        let mut layout = Layout::new(&mut self.ws, places, run_places);
+        let allocated = self.allocate(pages)?;
+        let extents = allocated.all();
+        let mut layout = Layout::new(&mut self.ws, allocated);
         for table in self.tables.iter_mut().filter(|t| !t.gone) {
             let root = layout.tree(table.tree.desc.root, table.tree.desc.depth)?;
             if table.tree.desc.root != root {

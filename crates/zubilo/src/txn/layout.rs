@@ -18,14 +18,33 @@ use crate::tree::{Pages, Ref, RunRef, run};
 /// Extents of the large values, by index of the value, when they have places of their own.
 pub(super) type RunPlaces = Option<Vec<(u32, Extent)>>;
 
+/// Pages for a commit or spill.
+pub(super) struct Allocated {
+    pub(super) cold: Vec<Extent>,
+    /// Places of their own for hot pages.
+    pub(super) hot: Option<Vec<Extent>>,
+    pub(super) runs: RunPlaces,
+}
+
+impl Allocated {
+    /// All extents, ascending.
+    pub(super) fn all(&self) -> Vec<Extent> {
+        let mut all = self.cold.clone();
+        all.extend(self.hot.iter().flatten());
+        all.extend(self.runs.iter().flatten().map(|(_, extent)| *extent));
+        all.sort_unstable_by_key(|e| e.first);
+        all
+    }
+}
+
 /// Hands out page numbers from extents, in their order.
-pub(super) struct Places {
+struct Places {
     extents: Vec<Extent>,
 }
 
 impl Places {
-    pub(super) fn new(mut extents: Vec<Extent>) -> Places {
-        extents.reverse();
+    fn new(mut extents: Vec<Extent>) -> Places {
+        extents.sort_unstable_by_key(|e| std::cmp::Reverse(e.first));
         Places { extents }
     }
 
@@ -55,7 +74,10 @@ enum Piece {
 /// A layout in the making.
 pub(super) struct Layout<'t> {
     ws: &'t mut Workspace,
+    /// For pages that will stay, and for all where `hot` is none.
     places: Places,
+    /// For pages that will be replaced soon.
+    hot: Option<Places>,
     /// For runs, when the tree pages' extents are not one.
     run_places: RunPlaces,
     pieces: Vec<(u64, Piece)>,
@@ -65,9 +87,11 @@ pub(super) struct Layout<'t> {
 }
 
 impl<'t> Layout<'t> {
-    pub(super) fn new(ws: &'t mut Workspace, places: Places, run_places: RunPlaces) -> Layout<'t> {
+    pub(super) fn new(ws: &'t mut Workspace, allocated: Allocated) -> Layout<'t> {
         let (txn, level) = (ws.txn(), ws.level());
-        Layout { ws, places, run_places, pieces: Vec::new(), txn, level }
+        let Allocated { cold, hot, runs } = allocated;
+        let (places, hot) = (Places::new(cold), hot.map(Places::new));
+        Layout { ws, places, hot, run_places: runs, pieces: Vec::new(), txn, level }
     }
 
     pub(super) fn workspace(&self) -> &Workspace {
@@ -102,7 +126,10 @@ impl<'t> Layout<'t> {
         } else {
             self.runs(slot)?;
         }
-        let number = self.places.take(1)?;
+        let number = match &mut self.hot {
+            Some(hot) if self.ws.arena().is_hot(slot) => hot.take(1)?,
+            _ => self.places.take(1)?,
+        };
         header::seal(self.ws.page_mut(slot)?, number, self.txn);
         self.pieces.push((number, Piece::Page(slot)));
         Ok(Ref(number))

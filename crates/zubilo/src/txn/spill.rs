@@ -2,10 +2,10 @@
 //! invisible (nothing durable refers to them) and can be taken back.
 
 use crate::error::{Error, Result};
-use crate::space::{Extent, Policy};
+use crate::space::{Extent, Policy, Space};
 use crate::tree::{RunRef, run};
 
-use super::layout::{Layout, Places, RunPlaces, Written, write_blob};
+use super::layout::{Allocated, Layout, Written, write_blob};
 use super::write::WriteTxn;
 
 impl WriteTxn {
@@ -14,9 +14,9 @@ impl WriteTxn {
         self.reset_fingers();
         self.reuse_returned();
         let upper = self.ws.arena().live() as u64 + self.ws.run_pages();
-        let policy = self.policy();
-        let (places, run_places, extents) = self.allocate(upper, policy)?;
-        let mut layout = Layout::new(&mut self.ws, places, run_places);
+        let allocated = self.allocate(upper)?;
+        let extents = allocated.all();
+        let mut layout = Layout::new(&mut self.ws, allocated);
         for table in self.tables.iter().filter(|t| !t.gone) {
             layout.below(table.tree.desc.root, table.tree.desc.depth)?;
         }
@@ -93,54 +93,72 @@ impl WriteTxn {
         }
     }
 
-    /// Pages for a commit or spill: one run for everything if there is one, else places for the
-    /// tree's pages and a run for each large value.
-    pub(super) fn allocate(
-        &mut self,
-        pages: u64,
-        policy: Policy,
-    ) -> Result<(Places, RunPlaces, Vec<Extent>)> {
+    /// Pages for a commit or spill. One run for everything if there is one; else large values get
+    /// runs of their own. Where a flush follows, hot pages are kept apart from those that stay:
+    /// holes in their region close soon, so both kinds find long runs.
+    pub(super) fn allocate(&mut self, pages: u64) -> Result<Allocated> {
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         let geometry = state.meta.geometry;
         let limit = self.env.page_limit(&geometry);
-        let full = || self.env.full(&geometry);
-        let grow_to = grow_to(&state.space, policy);
+        let policy = if self.env.is_sync() { Policy::Contiguous } else { Policy::Recent };
         let sizes = self.ws.run_sizes();
-        let mut extents = state.space.allocate(pages, policy, grow_to, limit).ok_or_else(full)?;
-        let mut run_places = None;
-        if extents.len() > 1 && !sizes.is_empty() {
-            extents.iter().for_each(|e| state.space.give_back(*e));
-            let tree_pages = pages - sizes.iter().map(|(_, size)| size).sum::<u64>();
-            extents = state.space.allocate(tree_pages, policy, grow_to, limit).ok_or_else(full)?;
-            let mut runs = Vec::new();
-            for (index, size) in sizes {
-                match state.space.allocate_run(size, limit) {
-                    Some(extent) => runs.push((index, extent)),
-                    None => {
-                        let taken = extents.iter().chain(runs.iter().map(|(_, e)| e));
-                        taken.for_each(|e| state.space.give_back(*e));
-                        return Err(full());
-                    }
-                }
-            }
-            run_places = Some(runs);
+        let hot = match policy {
+            Policy::Contiguous => self.ws.arena().hot() as u64,
+            Policy::Recent => 0,
+        };
+        let space = &mut state.space;
+        let mut allocated = take(space, pages - hot, hot, policy, limit);
+        if allocated.as_ref().is_some_and(|a| a.cold.len() > 1) && !sizes.is_empty() {
+            give_back(space, allocated.take());
+            let run_pages = sizes.iter().map(|(_, size)| size).sum::<u64>();
+            allocated = take(space, pages - run_pages - hot, hot, policy, limit);
+            allocated = allocated.and_then(|a| take_runs(space, a, &sizes, limit));
         }
-        extents.sort_unstable_by_key(|e| e.first);
-        let mut all = extents.clone();
-        all.extend(run_places.iter().flatten().map(|(_, extent)| *extent));
-        all.sort_unstable_by_key(|e| e.first);
+        let allocated = allocated.ok_or_else(|| self.env.full(&geometry))?;
         self.env.ensure_len(&geometry, state.space.end())?;
-        Ok((Places::new(extents), run_places, all))
-    }
-
-    /// Where pages come from: long runs where a flush follows, recently used pages elsewhere.
-    pub(super) fn policy(&self) -> Policy {
-        if self.env.is_sync() { Policy::Contiguous } else { Policy::Recent }
+        Ok(allocated)
     }
 }
 
+/// Pages for trees; none are taken when they do not fit.
+fn take(space: &mut Space, cold: u64, hot: u64, policy: Policy, limit: u64) -> Option<Allocated> {
+    if hot == 0 {
+        let cold = space.allocate(cold, policy, grow_to(space, policy), limit)?;
+        return Some(Allocated { cold, hot: None, runs: None });
+    }
+    let split = space.allocate_split(cold, hot, grow_to(space, policy), limit)?;
+    Some(Allocated { cold: split.cold, hot: Some(split.hot), runs: None })
+}
+
+/// A run for each large value; when one finds none, all that was taken goes back.
+fn take_runs(
+    space: &mut Space,
+    mut allocated: Allocated,
+    sizes: &[(u32, u64)],
+    limit: u64,
+) -> Option<Allocated> {
+    let mut runs = Vec::with_capacity(sizes.len());
+    for (index, size) in sizes {
+        match space.allocate_run(*size, limit) {
+            Some(extent) => runs.push((*index, extent)),
+            None => {
+                allocated.runs = Some(runs);
+                give_back(space, Some(allocated));
+                return None;
+            }
+        }
+    }
+    allocated.runs = Some(runs);
+    Some(allocated)
+}
+
+fn give_back(space: &mut Space, allocated: Option<Allocated>) {
+    let all = allocated.map(|a| a.all()).unwrap_or_default();
+    all.into_iter().for_each(|extent| space.give_back(extent));
+}
+
 /// How far the file may grow to keep runs long: half the live data more than it has.
-fn grow_to(space: &crate::space::Space, policy: Policy) -> u64 {
+fn grow_to(space: &Space, policy: Policy) -> u64 {
     match policy {
         Policy::Contiguous => {
             let live = space.end() - space.free_pages() - space.retired_pages();
