@@ -82,10 +82,65 @@ impl CheckReport {
     }
 }
 
+/// A page, or an extent of pages, that a walk came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PageVisit<'w> {
+    /// The first page.
+    pub page: PageNo,
+    /// How many pages: 1 for pages of trees.
+    pub count: u64,
+    /// What the pages are.
+    pub kind: PageKind,
+    /// The table they belong to; empty for the table of tables, the books and free pages.
+    pub table: &'w [u8],
+    /// Distance from the leaves, for pages of trees.
+    pub level: u8,
+    /// Entries, for pages of trees.
+    pub entries: usize,
+    /// Bytes in use.
+    pub used: u64,
+    /// The transaction that wrote them, where it is known.
+    pub birth: TxnId,
+}
+
+/// Kinds of pages as a walk tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PageKind {
+    /// Separators and children.
+    Branch,
+    /// Records.
+    Leaf,
+    /// A large value.
+    Run,
+    /// The books of free space.
+    Book,
+    /// Dead: reusable now, or when the snapshots that see it have ended.
+    Free,
+}
+
+/// Receives the pages of a walk; stops it by giving false.
+type Visitor<'v> = &'v mut dyn FnMut(&PageVisit<'_>) -> bool;
+
 impl Env {
+    /// Checks the newest commit as [`Env::check`] does and shows each page to `visit` on the way,
+    /// which stops the walk by giving false ([`Error::Stopped`]).
+    pub fn walk_pages(&self, visit: &mut dyn FnMut(&PageVisit<'_>) -> bool) -> Result<CheckReport> {
+        self.run_check(&mut |_, _| true, visit)
+    }
+
     /// Checks the newest commit, all of it. `progress` is told pages done and pages in all from time
     /// to time and stops the check by giving false.
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<CheckReport> {
+        self.run_check(progress, &mut |_| true)
+    }
+
+    fn run_check(
+        &self,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+        visit: Visitor<'_>,
+    ) -> Result<CheckReport> {
         let env = &self.inner;
         env.check_alive()?;
         let (txn, meta) = crate::copy::pinned(env)?;
@@ -93,10 +148,16 @@ impl Env {
         let mut report = CheckReport { txn: txn.id(), pages: meta.end, ..Default::default() };
         let mut account = Account::new(meta.end);
         account.add(0, crate::env::meta::META_COUNT, Use::Meta, &mut report, None);
-        let mut walk =
-            walk::Walk { snapshot, account: &mut account, report: &mut report, progress };
+        let mut walk = walk::Walk {
+            snapshot,
+            account: &mut account,
+            report: &mut report,
+            progress,
+            visit: &mut *visit,
+            stopped: false,
+        };
         walk.all_tables(&meta.main)?;
-        books(&snapshot, &meta, &mut account, &mut report);
+        books(&snapshot, &meta, &mut account, &mut report, visit)?;
         account.gaps(&mut report);
         Ok(report)
     }
@@ -108,7 +169,8 @@ fn books(
     meta: &crate::env::meta::Meta,
     account: &mut Account,
     report: &mut CheckReport,
-) {
+    visit: Visitor<'_>,
+) -> Result<()> {
     let loaded = ledger::read(snapshot, meta).and_then(|books| {
         let space = ledger::load_space(snapshot, meta, &books, &[])?;
         Ok((books, space))
@@ -121,22 +183,42 @@ fn books(
                 _ => 0,
             };
             report.problem(page, None, format!("the free-space books: {error}"));
-            return;
+            return Ok(());
         }
     };
     let blobs = books.chain.iter().chain(meta.base.is_some().then_some(&meta.base));
     for blob in blobs {
         let pages = blob.pages(meta.page_shift);
         report.book_pages += pages;
+        show(visit, blob.first, pages, PageKind::Book, blob.txn)?;
         account.add(blob.first, pages, Use::Book, report, None);
     }
     // Without pins all that is retired counts as free: dead is dead.
+    let mut shown = Ok(());
     space.for_each_free(&mut |e| {
         report.free_pages += e.count;
+        if shown.is_ok() {
+            shown = show(visit, e.first, e.count, PageKind::Free, 0);
+        }
         account.add(e.first, e.count, Use::Free, report, None);
     });
     space.for_each_retired(&mut |r| {
         report.retired_pages += r.count;
         account.add(r.first, r.count, Use::Free, report, None);
     });
+    shown
+}
+
+fn show(visit: Visitor<'_>, first: u64, count: u64, kind: PageKind, birth: u64) -> Result<()> {
+    let visited = PageVisit {
+        page: PageNo(first),
+        count,
+        kind,
+        table: &[],
+        level: 0,
+        entries: 0,
+        used: 0,
+        birth: TxnId(birth),
+    };
+    if visit(&visited) { Ok(()) } else { Err(Error::Stopped) }
 }

@@ -1,18 +1,22 @@
 //! The walk through all trees of a snapshot.
 
 use crate::error::{Error, Result};
+use crate::num::{PageNo, TxnId};
 use crate::page::{Branch, Damage, Leaf, Order, ValueKind, header};
 use crate::tree::desc::MAX_DEPTH;
 use crate::tree::{Pages, Ref, RunRef, Snapshot, TreeDesc};
 
-use super::CheckReport;
 use super::account::{Account, Use};
+use super::{CheckReport, PageKind, PageVisit, Visitor};
 
 pub(super) struct Walk<'c, 'p> {
     pub(super) snapshot: Snapshot<'p>,
     pub(super) account: &'c mut Account,
     pub(super) report: &'c mut CheckReport,
     pub(super) progress: &'c mut dyn FnMut(u64, u64) -> bool,
+    pub(super) visit: Visitor<'c>,
+    /// The visitor wants no more.
+    pub(super) stopped: bool,
 }
 
 /// What the walk of one tree counts and remembers.
@@ -102,6 +106,7 @@ impl<'p> Walk<'_, 'p> {
                 return Ok(());
             }
         };
+        self.show_page(tree, at, page, level)?;
         if level > 0 {
             tree.counted.branch_pages += 1;
             self.branch(tree, at, page, level, low, high, unknown_order)
@@ -110,8 +115,32 @@ impl<'p> Walk<'_, 'p> {
             if let Err(damage) = self.leaf(tree, at, page, low, high, unknown_order) {
                 self.report.problem(at.0, Some(tree.name), damage.0);
             }
-            Ok(())
+            if self.stopped { Err(Error::Stopped) } else { Ok(()) }
         }
+    }
+
+    fn show_page(
+        &mut self,
+        tree: &TreeWalk<'_, '_>,
+        at: Ref,
+        page: &[u8],
+        level: u8,
+    ) -> Result<()> {
+        let used = match level {
+            0 => Leaf::new(page).map_or(0, |l| l.used()),
+            _ => Branch::new(page).map_or(0, |b| b.used()),
+        };
+        let visited = PageVisit {
+            page: at.page_no(),
+            count: 1,
+            kind: if level > 0 { PageKind::Branch } else { PageKind::Leaf },
+            table: tree.name,
+            level,
+            entries: usize::from(header::count(page)),
+            used: used as u64,
+            birth: TxnId(header::birth(page)),
+        };
+        if (self.visit)(&visited) { Ok(()) } else { Err(Error::Stopped) }
     }
 
     /// The bytes of a page whose number, birth, checksum, level and owner are right.
@@ -245,6 +274,17 @@ impl<'p> Walk<'_, 'p> {
         if !self.account.add(run.first, pages, Use::Run, self.report, Some(tree.name)) {
             return Ok(());
         }
+        let visited = PageVisit {
+            page: PageNo(run.first),
+            count: pages,
+            kind: PageKind::Run,
+            table: tree.name,
+            level: 0,
+            entries: 1,
+            used: run.len,
+            birth: TxnId(run.birth),
+        };
+        self.stopped |= !(self.visit)(&visited);
         let bytes = self.snapshot.run(at, &run);
         run.verify(bytes.map_err(|_| Damage("a value run leads outside the store"))?)
     }

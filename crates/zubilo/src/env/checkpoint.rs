@@ -55,7 +55,19 @@ pub(crate) fn checkpoint(env: &EnvInner) -> Result<()> {
         env.check_writable()?;
         attempt(env)?;
     }
-    Ok(())
+    cut_tail(env)
+}
+
+/// Weak commits leave a free tail alone; it can go now, unless a writer is at work.
+fn cut_tail(env: &EnvInner) -> Result<()> {
+    if env.is_sync() || env.shared.try_lock_writer()?.is_none() {
+        return Ok(());
+    }
+    let cut = MetaLock::take(&env.shared)
+        .and_then(|_lock| metas::load(env.data.as_ref(), &env.shared, env.shift))
+        .and_then(|meta| env.cut_tail(&meta.geometry, meta.end));
+    env.shared.unlock_writer();
+    cut
 }
 
 fn attempt(env: &EnvInner) -> Result<()> {

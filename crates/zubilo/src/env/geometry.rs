@@ -71,7 +71,8 @@ impl EnvInner {
     }
 
     /// Cuts the free tail of the file, if it is long enough. Only while the newest commit is
-    /// steady: an older one could still need the length. The caller holds the writer lock.
+    /// steady and no reader has an older snapshot: their ends may lie further out. The caller holds
+    /// the writer lock.
     pub(crate) fn cut_tail(&self, geometry: &StoredGeometry, end: u64) -> Result<()> {
         let known = self.shared.word(Word::FileLen);
         let len = known.load(Ordering::SeqCst);
@@ -81,7 +82,13 @@ impl EnvInner {
             bytes => bytes,
         };
         let keep = (end.max(META_COUNT) << self.shift).max(geometry.lower);
-        if len.saturating_sub(keep) < threshold.max(1) || self.steady() != self.shared.newest() {
+        let newest = self.shared.newest();
+        if len.saturating_sub(keep) < threshold.max(1) || self.steady() != newest {
+            return Ok(());
+        }
+        let mut pins = Vec::new();
+        self.shared.pins(&mut pins);
+        if pins.iter().any(|pin| *pin < newest) {
             return Ok(());
         }
         let target = keep.saturating_add(step.min(threshold / 2)).next_multiple_of(64 << 10);

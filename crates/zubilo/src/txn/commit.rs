@@ -44,7 +44,7 @@ impl WriteTxn {
         while !self.savepoints.is_empty() {
             self.commit_nested();
         }
-        if !self.changed {
+        if !self.has_changes() {
             return Ok(TxnId(self.base.txn));
         }
         self.env.check_writable()?;
@@ -80,7 +80,7 @@ impl WriteTxn {
     fn store_changed_descs(&mut self) -> Result<()> {
         for index in 0..self.tables.len() {
             let table = &self.tables[index];
-            if table.changed && !table.gone {
+            if table.tree.desc != table.stored && !table.gone {
                 let (name, desc) = (table.name.clone(), table.tree.desc);
                 self.store_desc(&name, &desc)?;
             }
@@ -141,6 +141,7 @@ impl WriteTxn {
         meta.main = self.main.desc;
         meta.next_table = self.next_table;
         meta.canary = self.canary;
+        meta.geometry = self.geometry;
         Ok(meta)
     }
 

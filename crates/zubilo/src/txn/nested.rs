@@ -1,5 +1,6 @@
 //! Nested levels of the write transaction: all changes since a savepoint can be undone.
 
+use crate::env::meta::StoredGeometry;
 use crate::error::Result;
 use crate::tree::TreeDesc;
 
@@ -13,13 +14,12 @@ pub(super) struct Savepoint {
     table_count: usize,
     next_table: u32,
     canary: [u64; 4],
-    changed: bool,
+    geometry: StoredGeometry,
 }
 
 struct SavedTable {
     index: usize,
     desc: TreeDesc,
-    changed: bool,
     gone: bool,
     saved_level: u32,
 }
@@ -72,7 +72,7 @@ impl WriteTxn {
             table_count: self.tables.len(),
             next_table: self.next_table,
             canary: self.canary,
-            changed: self.changed,
+            geometry: self.geometry,
         });
         Ok(())
     }
@@ -104,7 +104,6 @@ impl WriteTxn {
         for saved in inner.tables {
             if let Some(table) = self.tables.get_mut(saved.index) {
                 table.tree.desc = saved.desc;
-                table.changed = saved.changed;
                 table.gone = saved.gone;
                 table.saved_level = saved.saved_level;
             }
@@ -114,7 +113,7 @@ impl WriteTxn {
         }
         self.next_table = inner.next_table;
         self.canary = inner.canary;
-        self.changed = inner.changed;
+        self.geometry = inner.geometry;
         // The level's own pages are gone with what broke them; the outer ones were not touched.
         self.broken = false;
         self.reset_fingers();
@@ -141,12 +140,10 @@ impl WriteTxn {
             savepoint.tables.push(SavedTable {
                 index,
                 desc: table.tree.desc,
-                changed: table.changed,
                 gone: table.gone,
                 saved_level: table.saved_level,
             });
             table.saved_level = level;
         }
-        table.changed = true;
     }
 }

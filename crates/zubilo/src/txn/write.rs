@@ -5,8 +5,9 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use crate::dirty::{Arena, Workspace};
-use crate::env::meta::Meta;
+use crate::env::meta::{Meta, StoredGeometry};
 use crate::env::metas;
+use crate::env::options::Geometry;
 use crate::env::{EnvInner, Root, WriterState, ledger};
 use crate::error::{Error, Result};
 use crate::num::TxnId;
@@ -32,8 +33,7 @@ pub struct WriteTxn {
     pub(super) savepoints: Vec<Savepoint>,
     pub(super) next_table: u32,
     pub(super) canary: [u64; 4],
-    /// Anything to commit.
-    pub(super) changed: bool,
+    pub(super) geometry: StoredGeometry,
     /// An error left the trees unfinished.
     pub(super) broken: bool,
     /// Dirty memory at which finished pages are written early, in bytes.
@@ -48,8 +48,8 @@ pub struct WriteTxn {
 pub(super) struct OpenTable {
     pub(super) name: Box<[u8]>,
     pub(super) tree: Tree,
-    /// The descriptor differs from the stored one.
-    pub(super) changed: bool,
+    /// The descriptor as it stands under the table's name.
+    pub(super) stored: TreeDesc,
     /// Dropped or renamed away in this transaction.
     pub(super) gone: bool,
     /// Nesting level that has saved its own copy of this entry.
@@ -87,6 +87,7 @@ impl WriteTxn {
         let base = Root::of(meta);
         let main = Tree::new(meta.main, Order::Bytes);
         let (next_table, canary) = (meta.next_table, meta.canary);
+        let meta_geometry = meta.geometry;
         let arena = state.arena.take().unwrap_or_else(|| Arena::new(env.page_size()));
         // SAFETY: this is the writer: nobody else writes pages, and it writes none that the
         // snapshot it works on can reach; `current_state` checked that `end` is inside the map.
@@ -102,7 +103,7 @@ impl WriteTxn {
             savepoints: Vec::new(),
             next_table,
             canary,
-            changed: false,
+            geometry: meta_geometry,
             broken: false,
             spill_at: env.options.dirty_limit,
             forget_state: false,
@@ -118,6 +119,28 @@ impl WriteTxn {
     /// Bytes of memory that changed pages and values take.
     pub fn dirty_bytes(&self) -> u64 {
         self.ws.dirty_bytes()
+    }
+
+    /// Sets the bounds and steps of the file, from this commit on and for all processes.
+    pub fn set_geometry(&mut self, geometry: Geometry) -> Result<()> {
+        self.check()?;
+        let used = self.base.end << self.env.shift;
+        if geometry.lower > geometry.upper || geometry.upper < used {
+            return Err(Error::Invalid(
+                "the upper bound must not be below the lower one or what is in use",
+            ));
+        }
+        self.geometry = geometry.into();
+        Ok(())
+    }
+
+    /// Whether there is anything to commit.
+    pub(super) fn has_changes(&self) -> bool {
+        let stored = self.state.as_ref().map(|s| s.meta.geometry);
+        self.main.desc != self.base.main
+            || self.canary != self.base.canary
+            || stored != Some(self.geometry)
+            || self.tables.iter().any(|t| !t.gone && t.tree.desc != t.stored)
     }
 
     /// Ends the transaction without a trace.
@@ -188,7 +211,7 @@ impl WriteTxn {
             txn.store_desc(to, &desc)
         })?;
         let order = desc.options.builtin_order().unwrap_or(Order::Bytes);
-        self.push_table(to, Tree::new(desc, order), true);
+        self.push_table(to, Tree::new(desc, order));
         Ok(())
     }
 
@@ -218,12 +241,13 @@ impl WriteTxn {
             .options
             .builtin_order()
             .ok_or(Error::Incompatible("the table has a caller's comparator, none was given"))?;
-        Ok(Some(self.push_table(name, Tree::new(desc, order), false)))
+        Ok(Some(self.push_table(name, Tree::new(desc, order))))
     }
 
-    fn push_table(&mut self, name: &[u8], tree: Tree, changed: bool) -> usize {
+    fn push_table(&mut self, name: &[u8], tree: Tree) -> usize {
         let saved_level = self.savepoints.len() as u32;
-        self.tables.push(OpenTable { name: name.into(), tree, changed, gone: false, saved_level });
+        let stored = tree.desc;
+        self.tables.push(OpenTable { name: name.into(), tree, stored, gone: false, saved_level });
         self.tables.len() - 1
     }
 
@@ -234,13 +258,12 @@ impl WriteTxn {
             .ok_or(Error::Invalid("values can be aligned to 1, 2, 4, 8 or 16 bytes"))?;
         let desc = TreeDesc::empty(self.next_table, options);
         self.guarded(|txn| {
-            txn.changed = true;
             txn.save_main();
             txn.next_table += 1;
             txn.store_desc(name, &desc)
         })?;
         let order = options.builtin_order().unwrap_or(Order::Bytes);
-        Ok(self.push_table(name, Tree::new(desc, order), true))
+        Ok(self.push_table(name, Tree::new(desc, order)))
     }
 
     /// Stores a table's descriptor under its name.
@@ -301,7 +324,6 @@ impl WriteTxn {
     /// if memory is short.
     pub(super) fn change(&mut self, index: usize) -> Result<()> {
         self.check()?;
-        self.changed = true;
         if index == MAIN {
             self.save_main();
         } else {
