@@ -89,22 +89,13 @@ pub(crate) fn victim(shared: &Shared, checkpoint: Option<u64>) -> usize {
     (0..slots.len()).min_by_key(|&i| (rank(i), slots[i].txn)).unwrap_or(0)
 }
 
-/// Writes `meta` into slot `i` of the file.
+/// Writes `meta` into slot `i` of the file. Always by a system call, also where pages go through a
+/// writable map: the kernel does not stop inside a page when the process is killed.
 pub(crate) fn write(data: &dyn DataFile, i: usize, meta: &Meta) -> Result<()> {
     let page = meta.encode();
     let at = (i as u64) << meta.page_shift;
-    match data.writable() {
-        Some(base) => {
-            let (at, len) = (at as usize, page.len());
-            // SAFETY: the metas lie inside the file, which the writable map covers; the meta lock
-            // makes this the only writer, and readers check the meta's checksum.
-            unsafe { std::ptr::copy_nonoverlapping(page.as_ptr(), base.add(at), len) };
-            Ok(())
-        }
-        None => data
-            .write_at(at, &mut [IoSlice::new(page.as_slice())])
-            .map_err(Error::io_at("write a meta page", data.path())),
-    }
+    data.write_at(at, &mut [IoSlice::new(page.as_slice())])
+        .map_err(Error::io_at("write a meta page", data.path()))
 }
 
 /// A copy of the meta bytes at page `i`, if the file has them.

@@ -8,6 +8,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use crate::env::EnvInner;
 use crate::error::{Error, Result};
@@ -16,6 +17,9 @@ use super::WriteTxn;
 
 /// Closures a leader takes at most, so that no commit grows without bound.
 const BATCH_MAX: usize = 1024;
+
+/// Longest wait for closures that are likely to come: a fraction of a flush.
+const GATHER_MAX: Duration = Duration::from_micros(50);
 
 /// The closures of an open store that wait for a commit.
 #[derive(Default)]
@@ -28,6 +32,8 @@ pub(crate) struct GroupQueue {
 struct State {
     waiting: Vec<Ticket>,
     leading: bool,
+    /// Closures that the last leader found: so many are likely to come again.
+    expected: usize,
 }
 
 /// A queued closure, by address of the job on its thread's stack.
@@ -157,13 +163,32 @@ fn wait_or_lead(env: &Arc<EnvInner>, ticket: Ticket) {
     }
 }
 
+/// Lets the threads that shared the last commit queue their next closures: they were woken just
+/// now, and a leader that does not wait for them pays a whole flush for its own closure alone. A
+/// single thread never waits.
+fn gather(queue: &GroupQueue) {
+    let start = Instant::now();
+    loop {
+        let state = queue.lock();
+        if state.waiting.len() >= state.expected || start.elapsed() >= GATHER_MAX {
+            return;
+        }
+        drop(state);
+        std::thread::yield_now();
+    }
+}
+
 /// Runs and commits what is queued once the writer lock is had; `batch` tells what that was.
 fn lead(env: &Arc<EnvInner>, batch: &mut Vec<Ticket>) -> Result<(), Arc<Error>> {
+    if env.is_sync() {
+        gather(&env.group);
+    }
     let txn = WriteTxn::begin(env, true);
     {
         let mut state = env.group.lock();
         let count = state.waiting.len().min(BATCH_MAX);
         batch.extend(state.waiting.drain(..count));
+        state.expected = count;
     }
     let mut txn = match txn {
         Ok(Some(txn)) => txn,
