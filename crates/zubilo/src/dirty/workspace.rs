@@ -158,6 +158,11 @@ impl Workspace {
         self.map.end = self.map.end.max(end);
     }
 
+    /// No tree has more pages than this.
+    pub(crate) fn page_bound(&self) -> u64 {
+        self.map.end + self.arena.live() as u64
+    }
+
     /// What the transaction sees.
     #[inline]
     pub(crate) fn view(&self) -> View<'_> {

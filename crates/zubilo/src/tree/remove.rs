@@ -325,7 +325,8 @@ pub(crate) fn clear(ws: &mut Workspace, tree: &mut Tree) -> Result<()> {
     tree.finger.reset();
     let desc = tree.desc;
     if desc.depth > 0 {
-        drop_subtree(ws, desc.root, desc.depth - 1, desc.run_pages > 0)?;
+        let mut budget = ws.page_bound();
+        drop_subtree(ws, desc.root, desc.depth - 1, desc.run_pages > 0, &mut budget)?;
     }
     tree.desc = TreeDesc {
         sequence: desc.sequence,
@@ -335,14 +336,24 @@ pub(crate) fn clear(ws: &mut Workspace, tree: &mut Tree) -> Result<()> {
     Ok(())
 }
 
-/// Frees a subtree; `runs` tells whether its leaves may hold value runs.
-fn drop_subtree(ws: &mut Workspace, at: Ref, level: u8, runs: bool) -> Result<()> {
+/// Frees a subtree; `runs` tells whether its leaves may hold value runs. `budget` is the number of
+/// pages there can be: a damaged tree that leads to the same pages again and again runs out of it.
+fn drop_subtree(
+    ws: &mut Workspace,
+    at: Ref,
+    level: u8,
+    runs: bool,
+    budget: &mut u64,
+) -> Result<()> {
+    *budget = budget.checked_sub(1).ok_or_else(|| {
+        at.damaged()(crate::page::Damage("a tree with more pages than the store"))
+    })?;
     if level > 0 {
         let count = super::lookup::branch_at(&ws.view(), at, level)?.count();
         for i in 0..count {
             let branch = super::lookup::branch_at(&ws.view(), at, level)?;
             let child = Ref(branch.child(i).map_err(at.damaged())?);
-            drop_subtree(ws, child, level - 1, runs)?;
+            drop_subtree(ws, child, level - 1, runs, budget)?;
         }
     } else if runs {
         drop_runs(ws, at, 0, usize::MAX)?;
