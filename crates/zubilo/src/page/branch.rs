@@ -69,17 +69,26 @@ impl Parts {
         first.get(..len).unwrap_or_default()
     }
 
+    /// Bytes behind the header that the entries take with a prefix of this length.
+    fn size_with(&self, prefix_len: usize, plain: bool) -> usize {
+        let count = self.entries.len();
+        let heap = (1..count).map(|i| heap_need(self.separator(i), prefix_len, plain));
+        prefix_len + SLOT * count + heap.sum::<usize>()
+    }
+
     /// Writes the entries into `page`, which keeps level, table and flags; false when they do not
     /// fit: the page is as it was.
     fn write(&self, page: &mut [u8], plain: bool) -> Result<bool, Damage> {
         let count = self.entries.len();
-        let prefix = self.prefix(plain);
-        let prefix = prefix.get(..prefix.len().min(page.len() / 16)).unwrap_or_default();
-        let heap_bytes: usize =
-            (1..count).map(|i| heap_need(self.separator(i), prefix.len(), plain)).sum();
-        if prefix.len() + SLOT * count + heap_bytes > page.len() - HEADER {
-            return Ok(false);
-        }
+        let capacity = page.len() - HEADER;
+        let longest = self.prefix(plain);
+        let longest = longest.get(..longest.len().min(page.len() / 16)).unwrap_or_default();
+        // A prefix of separators that all fit their heads costs its few bytes and saves none.
+        let prefix = match self.size_with(longest.len(), plain) {
+            size if size <= capacity => longest,
+            _ if self.size_with(0, plain) <= capacity => &[],
+            _ => return Ok(false),
+        };
         let end = page.len() as u32;
         header::set_count(page, count as u16);
         header::set_prefix_len(page, prefix.len() as u16);
@@ -311,7 +320,9 @@ pub(crate) fn prepend(
     parts.write(page, order.is_plain())
 }
 
-/// Where to split a full branch that is to take a separator of `size` bytes at `i`.
+/// Where to split a full branch that is to take a separator of `size` bytes at `i`: as evenly as
+/// both sides certainly fit. With `append` an insertion at the end takes just the last child along,
+/// so that sorted loads fill pages.
 pub(crate) fn split_point(
     page: &[u8],
     i: usize,
@@ -326,16 +337,25 @@ pub(crate) fn split_point(
     if append && i == count {
         return Ok(count - 1);
     }
-    let half = (branch.used() + size) / 2;
+    // A separator before or behind all others may share nothing with them, and then whatever moves
+    // to its side is stored whole. One between two others has their prefix.
+    let at_edge = i <= 1 || i >= count;
+    let prefix = if at_edge { branch.prefix().len() } else { 0 };
+    let growth = if prefix > 0 { prefix + 2 } else { 0 };
+    let capacity = page.len() - HEADER;
+    let total = branch.used() + size;
+    let mut best = None;
     let mut left = 0;
-    for at in 0..count {
-        if at == i {
-            left += size;
-        }
-        left += branch.entry_size(at)?;
-        if left >= half {
-            return Ok((at + 1).clamp(1, count - 1));
+    for at in 1..count {
+        left += branch.entry_size(at - 1)?;
+        let new_goes_left = i <= at;
+        let here = left + if new_goes_left { size } else { 0 };
+        let there = total.saturating_sub(here);
+        let whole = if new_goes_left { here + growth * at } else { there + growth * (count - at) };
+        let uneven = here.abs_diff(there);
+        if whole <= capacity && best.is_none_or(|(least, _)| uneven < least) {
+            best = Some((uneven, at));
         }
     }
-    Ok(count / 2)
+    best.map(|(_, at)| at).ok_or(Damage("no split makes room for a separator"))
 }

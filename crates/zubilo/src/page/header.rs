@@ -16,6 +16,7 @@ const PREFIX: usize = 30;
 const HEAP: usize = 32;
 const GARBAGE: usize = 36;
 const TABLE: usize = 40;
+const ITEM: usize = 44;
 
 macro_rules! field {
     ($(#[$doc:meta])* $get:ident, $set:ident, $load:ident, $store:ident, $at:ident, $int:ty) => {
@@ -41,6 +42,7 @@ field!(/** Length of the common prefix. */ prefix_len, set_prefix_len, load_u16,
 field!(/** Lowest used byte of the heap. */ heap, set_heap, load_u32, store_u32, HEAP, u32);
 field!(/** Dead bytes in the heap. */ garbage, set_garbage, load_u32, store_u32, GARBAGE, u32);
 field!(/** Table the page belongs to. */ table, set_table, load_u32, store_u32, TABLE, u32);
+field!(/** Size of a packed leaf's items. */ item_size, set_item_size, load_u32, store_u32, ITEM, u32);
 field!(/** Flag bits. */ flags, set_flag_bits, load_u16, store_u16, FLAGS, u16);
 
 /// Kind of the page.
@@ -66,6 +68,9 @@ pub(crate) fn set_flags(page: &mut [u8], flags: u16) {
 }
 
 /// Makes `page` an empty page of its kind.
+///
+/// What lay behind the header stays until it is overwritten: a page's memory must come zeroed from
+/// the allocator, so that only bytes of this store can reach its file.
 pub(crate) fn init(page: &mut [u8], kind: Kind, level: u8, table: u32, plain: bool) {
     let len = page.len() as u32;
     if let Some(header) = page.get_mut(..HEADER) {

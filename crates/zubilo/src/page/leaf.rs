@@ -3,11 +3,15 @@
 //! The prefix of a leaf is exact when a key is inserted: it shrinks when a key does not share it,
 //! and is derived anew whenever the page is packed. The heap is compacted when a gap is too small
 //! but the page as a whole has room.
+//!
+//! What fits is decided by footprints alone: the sum of the entries' footprints is at most the page
+//! without its header, and an insertion, split or merge that keeps to this succeeds. The prefix takes
+//! what is left, if need be nothing.
 
 use crate::num::store_u16;
 
 use super::key::{NormBuf, Order, SearchKey, common_len};
-use super::leaf_read::{Leaf, RECORD_HEAD, ValueKind, key_field};
+use super::leaf_read::{KEY_LEN_MAX, Leaf, RECORD_HEAD, ValueKind, key_field};
 use super::slots::{arrays_at, head_behind};
 use super::{Damage, HEADER, Kind, header};
 
@@ -19,9 +23,23 @@ fn prefix_cap(page_size: usize) -> usize {
     page_size / 16
 }
 
-/// Most bytes that an entry takes.
+/// Bytes that an entry takes with its slots and padding, wherever it lies.
+///
+/// Header and key on one side of the aligned position and the value on the other are each rounded
+/// up, so the cost does not depend on the neighbours: a page can be packed in any order of records
+/// into the room that any other order took.
 pub(crate) fn footprint(key_len: usize, value_len: usize, align: usize) -> usize {
-    SLOT + RECORD_HEAD + key_len + value_len + align - 1
+    SLOT + (RECORD_HEAD + key_len).next_multiple_of(align) + value_len.next_multiple_of(align)
+}
+
+/// Footprints of a leaf's entries.
+fn footprints(leaf: &Leaf<'_>, from: usize, to: usize, align: usize) -> Result<usize, Damage> {
+    (from..to).try_fold(0, |sum, i| Ok(sum + entry_footprint(leaf, i, align)?))
+}
+
+fn entry_footprint(leaf: &Leaf<'_>, i: usize, align: usize) -> Result<usize, Damage> {
+    let entry = leaf.entry(i)?;
+    Ok(footprint(entry.key.len(), entry.value.len(), align))
 }
 
 fn overflow() -> Damage {
@@ -45,14 +63,21 @@ pub(crate) fn insert<'p>(
     if i > count {
         return Err(Damage("an insertion behind the last entry"));
     }
+    if key.len() > KEY_LEN_MAX || len > usize::from(u16::MAX) {
+        return Ok(None);
+    }
     let mut prefix_len = leaf.prefix().len();
     let shared = match count {
         0 => first_prefix(page.len(), norm, footprint(key.len(), len, align), order),
+        _ if norm.starts_with(leaf.prefix()) => prefix_len,
         _ => common_len(leaf.prefix(), norm),
     };
     let fits_now = place(page, prefix_len, count, key.len(), len, align);
     if shared != prefix_len || fits_now.is_none() {
-        let used = leaf.used_without_prefix() + count * (align - 1);
+        let used = match align {
+            1 => leaf.used_without_prefix(),
+            _ => footprints(&leaf, 0, count, align)?,
+        };
         let need = used + footprint(key.len(), len, align);
         let Some(room) = (page.len() - HEADER).checked_sub(need) else { return Ok(None) };
         if count == 0 {
@@ -104,10 +129,11 @@ fn place(
     len: usize,
     align: usize,
 ) -> Option<usize> {
-    let heap = (header::heap(page) as usize).min(page.len());
+    let heap = (header::heap(page) as usize).min(page.len()) & !(align - 1);
     let value = heap.checked_sub(len)? & !(align - 1);
     let start = value.checked_sub(key_len + RECORD_HEAD)?;
-    (start >= HEADER + prefix_len + SLOT * (count + 1)).then_some(start)
+    // The next record's block ends at a multiple of `align`: its padding is this record's share.
+    (start & !(align - 1) >= HEADER + prefix_len + SLOT * (count + 1)).then_some(start)
 }
 
 /// Shifts the arrays apart for a new entry at `i`.
@@ -165,7 +191,7 @@ fn write_record(
     let heap = (header::heap(page) as usize).min(page.len());
     let end = start + RECORD_HEAD + key.len() + len;
     let padding = heap.checked_sub(end).ok_or_else(overflow)?;
-    debug_assert!(padding < align);
+    debug_assert!(padding < 2 * align);
     let fields = store_u16(page, start, key_field(key.len(), kind))
         && store_u16(page, start + 2, len as u16);
     let to = page.get_mut(start + RECORD_HEAD..start + RECORD_HEAD + key.len());
@@ -231,8 +257,13 @@ pub(crate) fn set_value<'p>(
         }
         return value_mut(page, i).map(Some);
     }
-    let used = leaf.used_without_prefix() + leaf.count() * (align - 1);
-    if used + len > page.len() - HEADER + entry.value.len() {
+    let key_len = entry.key.len();
+    let used = match align {
+        1 => leaf.used_without_prefix(),
+        _ => footprints(&leaf, 0, leaf.count(), align)?,
+    };
+    let (old, new) = (footprint(key_len, entry.value.len(), align), footprint(key_len, len, align));
+    if used + new > page.len() - HEADER + old || len > usize::from(u16::MAX) {
         return Ok(None);
     }
     let key = entry.key.to_vec();
@@ -265,10 +296,8 @@ fn pack(
     let mut need = 0;
     let mut count = 0;
     for (leaf, from, to) in parts {
-        for i in *from..*to {
-            need += leaf.entry_size(i)? + align - 1;
-            count += 1;
-        }
+        need += footprints(leaf, *from, *to, align)?;
+        count += to.saturating_sub(*from);
     }
     let Some(room) = (page.len() - HEADER).checked_sub(need) else { return Ok(false) };
     let prefix = common_prefix(parts, order)?;
@@ -402,8 +431,7 @@ pub(crate) fn split_point(
     if i >= count && append {
         return Ok(count);
     }
-    let sizes = (0..count).map(|at| Ok(leaf.entry_size(at)? + align - 1));
-    let total = sizes.sum::<Result<usize, Damage>>()? + size;
+    let total = footprints(&leaf, 0, count, align)? + size;
     let capacity = page.len() - HEADER;
     // The cut before entry `at` leaves `left` bytes on the left, the new entry counted where it
     // goes; of the cuts where both sides fit the most even one wins.
@@ -425,7 +453,7 @@ pub(crate) fn split_point(
             }
         }
         if at < count {
-            left += leaf.entry_size(at)? + align - 1;
+            left += entry_footprint(&leaf, at, align)?;
         }
     }
     best.map(|(_, at)| at).ok_or(Damage("no split makes room"))

@@ -11,6 +11,8 @@ use super::{Damage, HEADER, Kind, header, prefetch};
 /// Bytes before a record's key.
 pub(super) const RECORD_HEAD: usize = 4;
 const LEN_BITS: u32 = 14;
+/// Longest key that a record's field can tell.
+pub(super) const KEY_LEN_MAX: usize = (1 << LEN_BITS) - 1;
 
 /// What the value bytes of an entry are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 //! Invariant of this module: no content of a page makes it panic or read outside the page. Every
 //! offset, count and length read from a page is checked where it is used; what is wrong becomes
 //! [`Damage`]. `header` owns the fields all pages have, `key` orders and normal forms, `slots` the
-//! arrays of heads and offsets, `leaf_read` and `branch_read` reading, `leaf` and `branch` changing.
+//! arrays of heads and offsets, `leaf_read` and `branch_read` reading, `leaf` and `branch` changing;
+//! `packed` has leaves of fixed-size items, which need no arrays.
 
 pub(crate) mod branch;
 mod branch_read;
@@ -12,8 +13,13 @@ pub(crate) mod header;
 mod key;
 pub(crate) mod leaf;
 mod leaf_read;
+// Nothing stores fixed-size duplicates yet.
+#[cfg_attr(not(test), allow(dead_code))]
+pub(crate) mod packed;
 mod prefetch;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use branch_read::Branch;
 pub(crate) use key::{NormBuf, Order, SearchKey, separator};
@@ -44,17 +50,18 @@ pub(crate) const FLAG_PLAIN: u16 = 1;
 /// The leaf refers to values that are still in memory; never on disk.
 pub(crate) const FLAG_DIRTY_RUNS: u16 = 2;
 
-/// Longest key, in bytes: about a quarter of a page, so that a branch holds at least three
-/// separators and a leaf at least two records with large values.
+/// Longest key, in bytes: about a quarter of a page, so that a full branch has at least four children
+/// and a leaf holds at least two records with large values.
 pub(crate) const fn max_key(page_size: usize) -> usize {
     page_size / 4 - 64
 }
 
 /// Longest key and value together that are kept in a leaf, in bytes.
 ///
-/// Two such records fit a page: each takes 6 bytes of slots, 4 of record header and at most 15 of
-/// padding. So does any split of a full page plus one record: what is left of the cut is at most a
-/// page, and more than half of one, so what is right of it is less than a page.
+/// With its slots (6), its header (4) and its padding (at most 15 before and behind) such a record
+/// takes at most half of the room C of a page. So two fit, and so every split makes room for one:
+/// cut a full page and the new record, together at most 1.5 C, before the first record at which the
+/// rest is at most C; what lies before it is at most the 0.5 C that were too much, and one record.
 pub(crate) const fn max_inline(page_size: usize) -> usize {
-    (page_size - HEADER) / 2 - 26
+    (page_size - HEADER) / 2 - 40
 }

@@ -1,12 +1,15 @@
 //! The arrays behind the header: prefix, heads, offsets and, in branches, children.
 
+use std::hint::select_unpredictable;
+
 use crate::num::load_u16;
 
 use super::key::head_of;
 use super::{Damage, FLAG_PLAIN, HEADER, header};
 
-/// Below this many heads a count is cheaper than further halving.
-const LINEAR: usize = 16;
+/// Heads counted at once at the end of a search: a number that the compiler turns into a few vector
+/// compares without a loop, and below which a count is cheaper than further halving.
+const WINDOW: usize = 16;
 
 /// Prefix, heads and offsets of a page, checked to lie inside it.
 #[derive(Clone, Copy)]
@@ -88,19 +91,36 @@ impl<'p> Slots<'p> {
     }
 }
 
-/// Branchless halving, then a count that the compiler turns into vector compares.
+/// Index of the first head in [from, count) for which `before` is false.
+///
+/// Branchless halving down to a window, then a count of the window. The window may start further
+/// left than the halving ended: heads there are `before` too and are counted as such. On a damaged
+/// page, whose heads are in no order, the answer is wrong but within [from, count].
 #[inline(always)]
-fn bound(heads: &[[u8; 4]], from: usize, before: impl Fn(u32) -> bool) -> usize {
+pub(super) fn bound(heads: &[[u8; 4]], from: usize, before: impl Fn(u32) -> bool) -> usize {
+    let Some(last_window) = heads.len().checked_sub(WINDOW) else {
+        let few = heads.get(from..).unwrap_or_default();
+        return from + count_before(few, before);
+    };
     let mut base = from;
     let mut len = heads.len().saturating_sub(from);
-    while len > LINEAR {
+    while len > WINDOW {
         let half = len / 2;
         let head = heads.get(base + half - 1).map_or(0, |h| u32::from_le_bytes(*h));
-        base += if before(head) { half } else { 0 };
+        base += select_unpredictable(before(head), half, 0);
         len -= half;
     }
-    let rest = heads.get(base..base + len).unwrap_or_default();
-    base + rest.iter().map(|h| usize::from(before(u32::from_le_bytes(*h)))).sum::<usize>()
+    let start = base.min(last_window);
+    match heads.get(start..).and_then(|h| h.first_chunk::<WINDOW>()) {
+        Some(window) => (start + count_before(window, before)).max(from),
+        None => from,
+    }
+}
+
+/// How many heads satisfy `before`. Counts in 32 bits, so that lanes are as wide as heads.
+#[inline(always)]
+fn count_before(heads: &[[u8; 4]], before: impl Fn(u32) -> bool) -> usize {
+    heads.iter().map(|h| u32::from(before(u32::from_le_bytes(*h)))).sum::<u32>() as usize
 }
 
 /// Head of a normal form behind a prefix of `prefix_len` bytes.

@@ -1,0 +1,108 @@
+//! The largest records: two always fit a page, and a split always makes room for one more.
+
+use super::super::{Branch, Kind, Leaf, ValueKind, branch, header, leaf, max_inline, max_key};
+use super::{ALIGNS, SIZES, orders};
+
+#[test]
+fn two_maximal_records_fit_a_leaf() {
+    for (size, align, order) in combinations() {
+        for key_len in [1, 13, max_key(size) - 7, max_key(size)] {
+            let mut page = vec![0; size];
+            header::init(&mut page, Kind::Leaf, 0, 1, order.is_plain());
+            for i in 0..2 {
+                // Descending first bytes suit all orders but the plain one, whose order is its own.
+                let key = vec![if order.is_plain() { b'b' - i } else { b'a' + i }; key_len];
+                let len = max_inline(size) - key_len;
+                let kind = ValueKind::Inline;
+                let room = leaf::insert(&mut page, i.into(), &order, &key, kind, len, align);
+                room.unwrap().expect("room for a maximal record").fill(1);
+            }
+            Leaf::new(&page).unwrap().check(&order).unwrap();
+        }
+    }
+}
+
+fn combinations() -> impl Iterator<Item = (usize, usize, super::Order)> {
+    let pairs = SIZES.into_iter().flat_map(|size| ALIGNS.map(|align| (size, align)));
+    pairs.flat_map(|(size, align)| orders().map(|order| (size, align, order)))
+}
+
+/// Keys of increasing rank in every order of the tests: of one length, by the two outer bytes.
+fn ranked(order: &super::Order, rank: u8, len: usize) -> Vec<u8> {
+    let mut key = vec![b'k'; len];
+    let byte = if order.is_plain() { 255 - rank } else { rank };
+    key[0] = byte;
+    key[len - 1] = byte;
+    key
+}
+
+#[test]
+fn a_split_makes_room_for_a_maximal_record_anywhere() {
+    for (size, align, order) in combinations() {
+        for (key_len, value_len) in [(16, size / 40), (200, size / 9), (900, size / 4), (2, 0)] {
+            let mut page = vec![0; size];
+            header::init(&mut page, Kind::Leaf, 0, 1, order.is_plain());
+            let mut count = 0;
+            while count < 120 {
+                let key = ranked(&order, 2 * count + 1, key_len);
+                let at = usize::from(count);
+                let kind = ValueKind::Run;
+                let room = leaf::insert(&mut page, at, &order, &key, kind, value_len, align);
+                if room.unwrap().is_none() {
+                    break;
+                }
+                count += 1;
+            }
+            // A page that is not full is never split for want of room.
+            for i in (0..=count).filter(|_| count < 120) {
+                split_and_insert(&page, i, &order, align, key_len);
+            }
+        }
+    }
+}
+
+fn split_and_insert(page: &[u8], i: u8, order: &super::Order, align: usize, key_len: usize) {
+    let (mut left, mut right) = (page.to_vec(), vec![0; page.len()]);
+    let key = ranked(order, 2 * i, key_len);
+    let len = max_inline(page.len()) - key_len;
+    let size = leaf::footprint(key_len, len, align);
+    let at = leaf::split_point(&left, i.into(), size, false, align).unwrap();
+    leaf::split(&mut left, &mut right, at, order, align, &mut Vec::new()).unwrap();
+    let i = usize::from(i);
+    let insert = |page: &mut [u8], i| {
+        let room = leaf::insert(page, i, order, &key, ValueKind::Inline, len, align).unwrap();
+        room.map(|value| value.fill(3)).is_some()
+    };
+    let fits = (i <= at && insert(&mut left, i)) || (i >= at && insert(&mut right, i - at));
+    assert!(fits);
+    for page in [left, right] {
+        let leaf = Leaf::new(&page).unwrap();
+        leaf.check(order).unwrap();
+        assert!(leaf.count() > 0);
+    }
+}
+
+#[test]
+fn a_branch_holds_four_children_of_maximal_separators() {
+    for size in SIZES {
+        for order in orders() {
+            let mut page = vec![0; size];
+            branch::init_with(&mut page, 1, 1, order.is_plain(), 10);
+            for i in 1..4 {
+                let separator = ranked(&order, i, max_key(size));
+                assert!(branch::insert(&mut page, i.into(), &order, &separator, 1).unwrap());
+            }
+            Branch::new(&page).unwrap().check(&order).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_key_longer_than_its_field_finds_no_room() {
+    let mut page = vec![0; 65536];
+    header::init(&mut page, Kind::Leaf, 0, 1, false);
+    let order = &orders()[0];
+    let kind = ValueKind::Inline;
+    assert!(leaf::insert(&mut page, 0, order, &[7; 16384], kind, 0, 1).unwrap().is_none());
+    assert!(leaf::insert(&mut page, 0, order, &[7; 1], kind, 65536, 1).unwrap().is_none());
+}

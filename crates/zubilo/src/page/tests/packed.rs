@@ -1,0 +1,69 @@
+//! Packed leaves against sorted sets.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::super::packed::{self, Packed};
+use super::orders;
+
+fn fresh(item_size: usize) -> Vec<u8> {
+    let mut page = vec![0xEE; 4096];
+    assert!(packed::init(&mut page, 7, false, item_size));
+    page
+}
+
+fn check(page: &[u8], model: &BTreeSet<Vec<u8>>) {
+    let leaf = Packed::new(page).unwrap();
+    leaf.check(page, &orders()[0]).unwrap();
+    assert_eq!(leaf.count(), model.len());
+    let all: Vec<u8> = model.iter().flatten().copied().collect();
+    assert_eq!(leaf.items(), &all[..]);
+    assert_eq!(leaf.used(), all.len());
+    for (i, item) in model.iter().enumerate() {
+        assert_eq!(leaf.item(i).unwrap(), &item[..]);
+        assert_eq!(packed::position(page, &orders()[0], item).unwrap(), Ok(i));
+    }
+    assert!(leaf.item(model.len()).is_err());
+}
+
+proptest! {
+    #[test]
+    fn packed_leaves_follow_the_model(
+        item_size in 1usize..40,
+        ops in prop::collection::vec((any::<u32>(), 0u8..8), 1..900),
+    ) {
+        let order = &orders()[0];
+        let mut page = fresh(item_size);
+        let mut model = BTreeSet::new();
+        for (seed, op) in ops {
+            let mut item = vec![0; item_size];
+            for (to, from) in item.iter_mut().zip(seed.to_be_bytes().iter().rev()) {
+                *to = *from;
+            }
+            match packed::position(&page, order, &item).unwrap() {
+                Ok(i) if op == 0 => {
+                    packed::remove(&mut page, i).unwrap();
+                    assert!(model.remove(&item));
+                }
+                Ok(_) => assert!(model.contains(&item)),
+                Err(i) => match packed::insert(&mut page, i, &item).unwrap() {
+                    true => assert!(model.insert(item)),
+                    false => assert_eq!(model.len(), Packed::new(&page).unwrap().capacity()),
+                },
+            }
+        }
+        check(&page, &model);
+        let mut right = fresh(1);
+        let at = model.len() / 3;
+        packed::split(&mut page, &mut right, at).unwrap();
+        let (low, high): (Vec<_>, Vec<_>) = model.iter().cloned().enumerate().partition(|x| x.0 < at);
+        let set = |side: Vec<(usize, Vec<u8>)>| side.into_iter().map(|x| x.1).collect();
+        check(&page, &set(low));
+        check(&right, &set(high));
+        assert!(packed::append(&mut page, &right, 0, model.len() - at).unwrap());
+        check(&page, &model);
+        packed::remove_range(&mut page, 0, at).unwrap();
+        assert_eq!(Packed::new(&page).unwrap().items(), Packed::new(&right).unwrap().items());
+    }
+}

@@ -1,0 +1,94 @@
+//! Orders, separators, headers, and the search among heads.
+
+use proptest::prelude::*;
+
+use super::super::{Damage, Kind, NormBuf, SearchKey, header, separator, slots};
+use super::{key_of, orders};
+
+proptest! {
+    #[test]
+    fn heads_are_found_like_by_partition_point(
+        mut heads in prop::collection::vec(0u32..60, 0..300),
+        from in 0usize..20,
+        wide in any::<bool>(),
+        key in 0u32..61,
+    ) {
+        let scale = if wide { u32::MAX / 60 } else { 1 };
+        heads.sort_unstable();
+        let heads: Vec<[u8; 4]> = heads.iter().map(|h| (h * scale).to_le_bytes()).collect();
+        let from = from.min(heads.len());
+        let key = key.saturating_mul(scale);
+        let value = |h: &[u8; 4]| u32::from_le_bytes(*h);
+        let lower = heads.partition_point(|h| value(h) < key).max(from);
+        let upper = heads.partition_point(|h| value(h) <= key).max(from);
+        prop_assert_eq!(slots::bound(&heads, from, |h| h < key), lower);
+        prop_assert_eq!(slots::bound(&heads, from, |h| h <= key), upper);
+    }
+
+    #[test]
+    fn heads_in_no_order_give_an_answer_within_bounds(
+        heads in prop::collection::vec(any::<[u8; 4]>(), 0..300),
+        from in 0usize..400,
+        key in any::<u32>(),
+    ) {
+        let found = slots::bound(&heads, from, |h| h < key);
+        prop_assert!(found >= from && found <= heads.len().max(from));
+    }
+
+    #[test]
+    fn separators_are_short_and_in_between(a in any::<u64>(), b in any::<u64>()) {
+        for order in orders() {
+            let (mut left, mut right) = (key_of(a, 900), key_of(b, 900));
+            if order.compare(&left, &right).is_eq() {
+                continue;
+            }
+            if order.compare(&left, &right).is_gt() {
+                std::mem::swap(&mut left, &mut right);
+            }
+            let mut out = vec![1];
+            separator(&order, &left, &right, &mut out);
+            let (mut x, mut y) = (NormBuf::default(), NormBuf::default());
+            let left = SearchKey::new(&order, &left, &mut x).norm();
+            let right = SearchKey::new(&order, &right, &mut y).norm();
+            if order.is_plain() {
+                prop_assert_eq!(&out[..], right);
+                continue;
+            }
+            prop_assert!(left < &out[..] && &out[..] <= right);
+            prop_assert!(left >= &out[..out.len() - 1]);
+        }
+    }
+
+    #[test]
+    fn normal_forms_keep_the_order(a in any::<u64>(), b in any::<u64>()) {
+        for order in orders().into_iter().take(2) {
+            for (a, b) in [
+                (key_of(a, 900), key_of(b, 900)),
+                (a.to_le_bytes().to_vec(), b.to_le_bytes().to_vec()),
+            ] {
+                let (mut x, mut y) = (NormBuf::default(), NormBuf::default());
+                let (p, q) =
+                    (SearchKey::new(&order, &a, &mut x), SearchKey::new(&order, &b, &mut y));
+                prop_assert_eq!(p.norm().cmp(q.norm()), order.compare(&a, &b));
+            }
+        }
+        let (x, y) = (a.to_le_bytes(), b.to_le_bytes());
+        prop_assert_eq!(orders()[1].compare(&x, &y), a.cmp(&b));
+    }
+}
+
+#[test]
+fn a_seal_is_verified() {
+    let mut page = vec![0; 4096];
+    header::init(&mut page, Kind::Leaf, 0, 5, true);
+    let sum = header::seal(&mut page, 12, 34);
+    assert_eq!(sum, header::checksum(&page));
+    assert_eq!((header::number(&page), header::birth(&page), header::table(&page)), (12, 34, 5));
+    assert_eq!(header::verify(&page, 12), Ok(()));
+    assert!(matches!(header::verify(&page, 13), Err(Damage(_))));
+    for at in [8, 16, 24, 47, 48, 4095] {
+        page[at] ^= 4;
+        assert!(header::verify(&page, 12).is_err());
+        page[at] ^= 4;
+    }
+}
