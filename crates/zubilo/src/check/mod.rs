@@ -157,7 +157,7 @@ impl Env {
             stopped: false,
         };
         walk.all_tables(&meta.main)?;
-        books(&snapshot, &meta, &mut account, &mut report, visit)?;
+        books(&snapshot, &meta, env.reserved_pages(), &mut account, &mut report, visit)?;
         account.gaps(&mut report);
         Ok(report)
     }
@@ -167,12 +167,13 @@ impl Env {
 fn books(
     snapshot: &crate::tree::Snapshot<'_>,
     meta: &crate::env::meta::Meta,
+    reserved_pages: u64,
     account: &mut Account,
     report: &mut CheckReport,
     visit: Visitor<'_>,
 ) -> Result<()> {
     let loaded = ledger::read(snapshot, meta).and_then(|books| {
-        let space = ledger::load_space(snapshot, meta, &books, &[])?;
+        let space = ledger::load_space(snapshot, meta, &books, &[], reserved_pages)?;
         Ok((books, space))
     });
     let (books, space) = match loaded {

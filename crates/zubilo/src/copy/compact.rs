@@ -32,6 +32,7 @@ pub(super) fn run(
         base: BlobRef::default(),
         blob: BlobRef::default(),
         chain_len: 0,
+        chain_end: out.next,
         log: Vec::new(),
         ..source.clone()
     };

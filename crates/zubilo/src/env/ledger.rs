@@ -97,12 +97,14 @@ pub(crate) fn read(snapshot: &Snapshot<'_>, meta: &Meta) -> Result<Books> {
     Ok(Books { chain, deltas })
 }
 
-/// Rebuilds the map of free space as of `meta`.
+/// Rebuilds the map of free space as of `meta`. A store has no more pages than the address space
+/// that is reserved for it; that bounds the memory this takes.
 pub(crate) fn load_space(
     snapshot: &Snapshot<'_>,
     meta: &Meta,
     books: &Books,
     pins: &[u64],
+    reserved_pages: u64,
 ) -> Result<Space> {
     let shift = meta.page_shift;
     let mut used: Vec<Extent> = Vec::new();
@@ -114,7 +116,11 @@ pub(crate) fn load_space(
         true => Some(open_blob(snapshot, &meta.base)?.1),
         false => None,
     };
-    let space = Space::load(base, META_COUNT, &books.deltas, &used, pins, meta.end)
+    let furthest = meta.chain_end.max(meta.end);
+    if furthest > reserved_pages {
+        return Err(malformed(0)(Malformed("the free-space log leads outside the address space")));
+    }
+    let space = Space::load(base, META_COUNT, &books.deltas, &used, pins, furthest)
         .map_err(malformed(meta.base.first))?;
     if space.end() != meta.end {
         return Err(malformed(0)(Malformed("the free-space log does not lead to the meta's end")));

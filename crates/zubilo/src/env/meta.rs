@@ -21,7 +21,7 @@ pub(crate) const LOG_CAPACITY: usize = META_SIZE - LOG_AT;
 
 const MAGIC: [u8; 8] = *b"ZUBILO\x1a\n";
 const VERSION: u32 = 1;
-const LOG_AT: usize = 304;
+const LOG_AT: usize = 312;
 
 /// How far the commit of a meta can be trusted after a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,8 @@ pub(crate) struct Meta {
     pub(crate) blob: BlobRef,
     /// Bytes in the chain of blobs since the base.
     pub(crate) chain_len: u64,
+    /// The furthest end in base and log: ends may come down between them.
+    pub(crate) chain_end: u64,
     /// Identity for the next table.
     pub(crate) next_table: u32,
     /// Encoded deltas, oldest first.
@@ -131,6 +133,7 @@ impl Meta {
         w.words(&[self.chain_len]);
         w.bytes(&self.next_table.to_le_bytes());
         w.bytes(&(self.log.len() as u32).to_le_bytes());
+        w.words(&[self.chain_end]);
         debug_assert!(w.1 <= LOG_AT && self.log.len() <= LOG_CAPACITY);
         w.1 = LOG_AT;
         w.bytes(&self.log);
@@ -188,6 +191,7 @@ impl Meta {
             base: blob(224),
             blob: blob(256),
             chain_len: word(288),
+            chain_end: word(304),
             next_table: load_u32(page, 296).unwrap_or_default(),
             log: log.to_vec(),
         };
@@ -196,7 +200,8 @@ impl Meta {
     }
 
     fn check(&self) -> Result<(), Damage> {
-        let end_fits = self.end >= META_COUNT && self.end <= 1 << (62 - self.page_shift.min(16));
+        let last = 1 << (62 - self.page_shift.min(16));
+        let end_fits = self.end >= META_COUNT && self.end <= last && self.chain_end <= last;
         if !(12..=16).contains(&self.page_shift) || !end_fits {
             return Err(Damage("the meta holds impossible sizes"));
         }
@@ -238,6 +243,7 @@ mod tests {
             base: BlobRef { first: 6, len: 7, checksum: 8, txn: 9 },
             blob: BlobRef { first: 10, len: 11, checksum: 12, txn: 13 },
             chain_len: 14,
+            chain_end: 2000,
             next_table: 15,
             log: vec![1, 2, 3],
         }

@@ -195,6 +195,11 @@ impl EnvInner {
         1 << self.shift
     }
 
+    /// Pages that the address space reserved for the map has room for.
+    pub(crate) fn reserved_pages(&self) -> u64 {
+        self.data.reserved() >> self.shift
+    }
+
     /// Refuses work in a forked child.
     #[inline]
     pub(crate) fn check_alive(&self) -> Result<()> {

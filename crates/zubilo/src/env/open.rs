@@ -283,6 +283,7 @@ fn create(data: &dyn DataFile, boot_id: [u8; 16], options: &Options) -> Result<M
         base: BlobRef::default(),
         blob: BlobRef::default(),
         chain_len: 0,
+        chain_end: META_COUNT,
         next_table: 1,
         log: Vec::new(),
     };

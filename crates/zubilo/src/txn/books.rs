@@ -44,6 +44,7 @@ impl WriteTxn {
         if len <= room {
             state.space.retire(&delta.released);
             meta.end = finish(&mut delta, state.space.end(), &mut meta.log);
+            meta.chain_end = meta.chain_end.max(meta.end);
             return Ok(Booked { in_log: true, pages: 0 });
         }
         let chain_next = meta.chain_len + (meta.log.len() + len + BLOB_HEAD) as u64;
@@ -62,6 +63,7 @@ impl WriteTxn {
         // The blob has the delta; the log keeps it too, if it fits: an open verifies by it.
         let mut own = Vec::new();
         meta.end = finish(&mut delta, state.space.end(), &mut own);
+        meta.chain_end = meta.chain_end.max(meta.end);
         let in_log = own.len() <= LOG_CAPACITY / 2;
         if !in_log {
             bytes.extend_from_slice(&own);
@@ -99,6 +101,7 @@ impl WriteTxn {
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         let mut own = Vec::new();
         meta.end = finish(&mut delta, state.space.end(), &mut own);
+        meta.chain_end = meta.end;
         let in_log = own.len() <= LOG_CAPACITY / 2;
         meta.log = if in_log { own } else { Vec::new() };
         Ok(Booked { in_log, pages: extent.count })

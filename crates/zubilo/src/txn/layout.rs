@@ -105,7 +105,9 @@ impl<'t> Layout<'t> {
     /// Lays out the tree under `root`, the root too; gives its new reference.
     pub(super) fn tree(&mut self, root: Ref, depth: u8) -> Result<Ref> {
         match root.slot() {
-            Some(slot) if depth > 0 => self.subtree(slot, depth - 1),
+            Some(slot) if depth > 0 => self
+                .subtree(slot, depth - 1)?
+                .ok_or_else(|| root.damaged()(Damage("a page of an unfinished nested level"))),
             _ => Ok(root),
         }
     }
@@ -113,18 +115,20 @@ impl<'t> Layout<'t> {
     /// Lays out what hangs below `root`, but not the root.
     pub(super) fn below(&mut self, root: Ref, depth: u8) -> Result<()> {
         match root.slot() {
-            Some(slot) if self.ws.arena().level(slot) != self.level => Ok(()),
-            Some(slot) if depth > 1 => self.children(slot, depth - 1),
-            Some(slot) if depth == 1 => self.runs(slot),
-            _ => Ok(()),
+            Some(slot) if self.ws.arena().level(slot) != self.level => {}
+            Some(slot) if depth > 1 => drop(self.children(slot, depth - 1)?),
+            Some(slot) if depth == 1 => drop(self.runs(slot)?),
+            _ => {}
         }
+        Ok(())
     }
 
-    fn subtree(&mut self, slot: u32, level: u8) -> Result<Ref> {
-        if level > 0 {
-            self.children(slot, level)?;
-        } else {
-            self.runs(slot)?;
+    /// The new reference of a page; none when it must stay in memory, because it refers to what an
+    /// outer nesting level owns.
+    fn subtree(&mut self, slot: u32, level: u8) -> Result<Option<Ref>> {
+        let done = if level > 0 { self.children(slot, level)? } else { self.runs(slot)? };
+        if !done {
+            return Ok(None);
         }
         let number = match &mut self.hot {
             Some(hot) if self.ws.arena().is_hot(slot) => hot.take(1)?,
@@ -132,41 +136,49 @@ impl<'t> Layout<'t> {
         };
         header::seal(self.ws.page_mut(slot)?, number, self.txn);
         self.pieces.push((number, Piece::Page(slot)));
-        Ok(Ref(number))
+        Ok(Some(Ref(number)))
     }
 
-    fn children(&mut self, slot: u32, level: u8) -> Result<()> {
+    /// Lays out the children of a branch; true when none is left in memory.
+    fn children(&mut self, slot: u32, level: u8) -> Result<bool> {
         let at = Ref::dirty(slot);
         let count = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?.count();
+        let mut done = true;
         for i in 0..count {
             let branch = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?;
             let child = Ref(branch.child(i).map_err(at.damaged())?);
             let Some(below) = child.slot() else { continue };
-            if self.ws.arena().level(below) != self.level {
-                continue;
+            let new = match self.ws.arena().level(below) == self.level {
+                true => self.subtree(below, level - 1)?,
+                false => None,
+            };
+            match new {
+                Some(new) => {
+                    let page = self.ws.page_mut(slot)?;
+                    branch::set_child(page, i, new.0).map_err(at.damaged())?;
+                }
+                None => done = false,
             }
-            let new = self.subtree(below, level - 1)?;
-            branch::set_child(self.ws.page_mut(slot)?, i, new.0).map_err(at.damaged())?;
         }
-        Ok(())
+        Ok(done)
     }
 
-    /// Lays out the large values that a leaf refers to.
-    fn runs(&mut self, slot: u32) -> Result<()> {
+    /// Lays out the large values that a leaf refers to; true when none is left in memory.
+    fn runs(&mut self, slot: u32) -> Result<bool> {
         let at = Ref::dirty(slot);
         let page = self.ws.view().page(at)?;
         let flags = header::flags(page);
         if flags & FLAG_DIRTY_RUNS == 0 {
-            return Ok(());
+            return Ok(true);
         }
-        let mut left = false;
+        let mut done = true;
         for i in 0..Leaf::new(page).map_err(at.damaged())?.count() {
-            left |= !self.run_of(slot, i)?;
+            done &= self.run_of(slot, i)?;
         }
-        if !left {
+        if done {
             header::set_flags(self.ws.page_mut(slot)?, flags & !FLAG_DIRTY_RUNS);
         }
-        Ok(())
+        Ok(done)
     }
 
     /// Lays out the value of one entry, if it is a run in memory; false when it must stay there,

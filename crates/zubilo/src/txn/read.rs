@@ -73,6 +73,10 @@ impl ReadTxn {
         self.env.shared.newest().saturating_sub(self.root.txn)
     }
 
+    pub(crate) fn env(&self) -> &EnvInner {
+        &self.env
+    }
+
     pub(crate) fn root(&self) -> &Root {
         &self.root
     }

@@ -477,7 +477,7 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     // SAFETY: the caller holds the writer lock, so no page of the newest commit is written.
     let snapshot = unsafe { Snapshot::new(env.data.base(), env.shift, meta.end, meta.txn, None) };
     let books = ledger::read(&snapshot, &meta)?;
-    let space = ledger::load_space(&snapshot, &meta, &books, &pins)?;
+    let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.reserved_pages())?;
     Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, pins }))
 }
 
