@@ -9,7 +9,7 @@
 mod account;
 mod walk;
 
-use crate::env::{Env, ledger};
+use crate::env::{Env, EnvInner, ledger};
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 
@@ -116,8 +116,10 @@ pub enum PageKind {
     Run,
     /// The books of free space.
     Book,
-    /// Dead: reusable now, or when the snapshots that see it have ended.
+    /// Reusable at once.
     Free,
+    /// Dead, but a snapshot still sees it.
+    Retired,
 }
 
 /// Receives the pages of a walk; stops it by giving false.
@@ -157,7 +159,7 @@ impl Env {
             stopped: false,
         };
         walk.all_tables(&meta.main)?;
-        books(&snapshot, &meta, env.reserved_pages(), &mut account, &mut report, visit)?;
+        books(&snapshot, &meta, env, &mut account, &mut report, visit)?;
         account.gaps(&mut report);
         Ok(report)
     }
@@ -167,13 +169,15 @@ impl Env {
 fn books(
     snapshot: &crate::tree::Snapshot<'_>,
     meta: &crate::env::meta::Meta,
-    reserved_pages: u64,
+    env: &EnvInner,
     account: &mut Account,
     report: &mut CheckReport,
     visit: Visitor<'_>,
 ) -> Result<()> {
     let loaded = ledger::read(snapshot, meta).and_then(|books| {
-        let space = ledger::load_space(snapshot, meta, &books, &[], reserved_pages)?;
+        let mut pins = Vec::new();
+        env.collect_pins(&mut pins);
+        let space = ledger::load_space(snapshot, meta, &books, &pins, env.reserved_pages())?;
         Ok((books, space))
     });
     let (books, space) = match loaded {
@@ -194,7 +198,6 @@ fn books(
         show(visit, blob.first, pages, PageKind::Book, blob.txn)?;
         account.add(blob.first, pages, Use::Book, report, None);
     }
-    // Without pins all that is retired counts as free: dead is dead.
     let mut shown = Ok(());
     space.for_each_free(&mut |e| {
         report.free_pages += e.count;
@@ -203,11 +206,15 @@ fn books(
         }
         account.add(e.first, e.count, Use::Free, report, None);
     });
+    let mut shown_retired = Ok(());
     space.for_each_retired(&mut |r| {
         report.retired_pages += r.count;
+        if shown_retired.is_ok() {
+            shown_retired = show(visit, r.first, r.count, PageKind::Retired, r.birth);
+        }
         account.add(r.first, r.count, Use::Free, report, None);
     });
-    shown
+    shown.and(shown_retired)
 }
 
 fn show(visit: Visitor<'_>, first: u64, count: u64, kind: PageKind, birth: u64) -> Result<()> {

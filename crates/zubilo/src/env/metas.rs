@@ -68,7 +68,7 @@ pub(crate) fn victim(shared: &Shared, checkpoint: Option<u64>) -> usize {
     let newest = shared.newest();
     let steady = shared.word(Word::Steady).load(Ordering::SeqCst);
     let slots: Vec<Slot> = (0..SLOT_WORDS.len()).map(|i| slot(shared, i)).collect();
-    // 0 first: left by a writer that died before it published; then free; then the newest.
+    // The free ones first, then the newest.
     let rank = |i: usize| {
         let s = slots[i];
         let twin = slots
@@ -76,7 +76,6 @@ pub(crate) fn victim(shared: &Shared, checkpoint: Option<u64>) -> usize {
             .enumerate()
             .any(|(j, o)| j != i && o.txn == s.txn && o.state != SlotState::Weak);
         match s.state {
-            _ if s.txn > newest => 0,
             SlotState::Steady if s.txn == steady => 9,
             SlotState::Pending if s.txn > steady => match checkpoint {
                 Some(txn) if txn >= s.txn => 2,
@@ -96,6 +95,25 @@ pub(crate) fn write(data: &dyn DataFile, i: usize, meta: &Meta) -> Result<()> {
     let at = (i as u64) << meta.page_shift;
     data.write_at(at, &mut [IoSlice::new(page.as_slice())])
         .map_err(Error::io_at("write a meta page", data.path()))
+}
+
+/// Wipes metas newer than the newest published commit: of a writer that was killed before it
+/// published, or of commits that were not believed at open. As long as they are in the file, a
+/// later open could believe them although their pages have been used again. The caller holds the
+/// writer lock and has written no page yet; true when the file must be flushed before it does.
+pub(crate) fn wipe_unpublished(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<bool> {
+    let newest = shared.newest();
+    let mut wiped = false;
+    for i in 0..SLOT_WORDS.len() {
+        if slot(shared, i).txn <= newest {
+            continue;
+        }
+        data.write_at((i as u64) << shift, &mut [IoSlice::new(&[0; META_SIZE])])
+            .map_err(Error::io_at("wipe a meta page", data.path()))?;
+        set_slot(shared, i, 0, SlotState::Weak);
+        wiped = true;
+    }
+    Ok(wiped)
 }
 
 /// A copy of the meta bytes at page `i`, if the file has them.

@@ -57,6 +57,8 @@ pub(crate) struct EnvInner {
     pub(crate) flusher: Flusher,
     pub(crate) group: GroupQueue,
     pub(crate) close_without_sync: AtomicBool,
+    /// The geometry of the options is not stored yet.
+    pub(crate) geometry_pending: AtomicBool,
     fork_generation: u32,
     writer: Mutex<Option<Box<WriterState>>>,
     checkpointing: Mutex<()>,
@@ -158,20 +160,17 @@ impl Env {
         checkpoint::checkpoint(&self.inner)
     }
 
-    /// Closes this handle; if it is the last one, what is committed is made durable first. Dropping
-    /// the handles does the same but cannot tell of an error.
+    /// Makes what is committed durable and closes this handle. Dropping the last handle does the
+    /// same but cannot tell of an error.
     pub fn close(self) -> Result<()> {
-        let synced = match self.inner.options.read_only {
-            true => Ok(()),
-            false => self.sync(),
-        };
-        self.inner.close_without_sync.store(true, StdOrdering::SeqCst);
-        synced
+        if self.inner.options.read_only { Ok(()) } else { self.sync() }
     }
 
-    /// Closes without making weak commits durable first.
+    /// Closes this handle; if it is the last one, without making weak commits durable first.
     pub fn close_without_sync(self) {
-        self.inner.close_without_sync.store(true, StdOrdering::SeqCst);
+        if Arc::strong_count(&self._closer) == 1 {
+            self.inner.close_without_sync.store(true, StdOrdering::SeqCst);
+        }
     }
 
     /// The data file's path.

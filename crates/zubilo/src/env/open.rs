@@ -39,6 +39,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         if env.options.read_only && !options.read_only {
             return Err(Error::Busy("this process has the store open for reading only"));
         }
+        if options.exclusive && !env.options.exclusive {
+            return Err(Error::Busy("this process has the store open, and not exclusively"));
+        }
         return Ok(Env::from_inner(env, closer));
     }
     refuse_foreign(data.as_ref())?;
@@ -139,6 +142,7 @@ fn start(
         }
         _ => None,
     };
+    let geometry_pending = AtomicBool::new(options.geometry.is_some());
     let inner = Arc::new(EnvInner {
         data,
         shared,
@@ -149,6 +153,7 @@ fn start(
         flusher: Flusher::new(lazy),
         group: Default::default(),
         close_without_sync: AtomicBool::new(false),
+        geometry_pending,
         fork_generation: platform::fork_generation(),
         writer: Mutex::new(None),
         checkpointing: Mutex::new(()),
@@ -252,7 +257,7 @@ fn fill_lock_file(
         }
         metas::set_slot(shared, *i, meta.txn, state);
     }
-    // A commit that was not believed is overwritten first.
+    // Commits that were not believed are wiped before the next one.
     for (i, meta) in metas.iter().filter(|(_, m)| m.txn > chosen.txn) {
         metas::set_slot(shared, *i, meta.txn, SlotState::Weak);
     }

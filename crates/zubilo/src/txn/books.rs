@@ -60,7 +60,8 @@ impl WriteTxn {
         state.space.retire(&delta.released);
         let mut bytes = Vec::with_capacity(bound);
         bytes.extend_from_slice(&meta.log);
-        // The blob has the delta; the log keeps it too, if it fits: an open verifies by it.
+        // This commit's delta starts the new log, if it fits: an open finds by it the pages to
+        // verify.
         let mut own = Vec::new();
         meta.end = finish(&mut delta, state.space.end(), &mut own);
         meta.chain_end = meta.chain_end.max(meta.end);
@@ -110,7 +111,7 @@ impl WriteTxn {
     fn blob_extent(&mut self, bytes: usize) -> Result<Extent> {
         let pages = (bytes as u64).div_ceil(1 << self.ws.page_shift());
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        let geometry = state.meta.geometry;
+        let geometry = self.geometry;
         let limit = self.env.page_limit(&geometry);
         let extent =
             state.space.allocate_run(pages, limit).ok_or_else(|| self.env.full(&geometry))?;

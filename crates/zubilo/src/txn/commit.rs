@@ -11,6 +11,8 @@
 //!
 //! Until 5 an error leaves the store as it was: free pages hold other garbage than before.
 
+use twox_hash::XxHash3_64;
+
 use crate::env::Root;
 use crate::env::checkpoint::{MetaLock, flush};
 use crate::env::meta::{META_COUNT, Meta, Trust};
@@ -61,7 +63,10 @@ impl WriteTxn {
         self.reuse_returned();
         self.renew_pins()?;
         let pages = self.ws.arena().live() as u64 + self.ws.run_pages();
-        let (extents, digest) = if pages > 0 { self.write_pages(pages)? } else { (vec![], 0) };
+        let (extents, digest) = match pages {
+            0 => (vec![], XxHash3_64::oneshot(&[])),
+            _ => self.write_pages(pages)?,
+        };
         let bytes = pages << self.env.shift;
         let spilled = !self.ws.spilled.is_empty();
         let mut allocated = extents;
@@ -72,7 +77,7 @@ impl WriteTxn {
         let released = self.released(meta.txn);
         let booked = self.book(&mut meta, allocated, released)?;
         meta.digest = digest;
-        let one_flush = booked.in_log && !spilled && self.verifiable(pages);
+        let one_flush = booked.in_log && !spilled && self.verifiable(pages + booked.pages);
         self.seal(meta, one_flush, bytes + (booked.pages << self.env.shift))
     }
 
@@ -176,10 +181,15 @@ impl WriteTxn {
         metas::write(env.data.as_ref(), slot, &meta)?;
         if sync {
             flush(&env)?;
+        }
+        // Published before it is called steady: should this process be killed in between, the
+        // commit counts for less than it is, not for more.
+        env.shared.publish(&Root::of(&meta).to_words(env.shift));
+        if sync {
             metas::set_slot(&env.shared, slot, txn, SlotState::Steady);
             env.shared.word(Word::Steady).store(txn, Ordering::SeqCst);
         }
-        env.shared.publish(&Root::of(&meta).to_words(env.shift));
+        env.geometry_pending.store(false, std::sync::atomic::Ordering::Relaxed);
         let geometry = meta.geometry;
         let end = meta.end;
         let writer = self.state.as_mut().ok_or(Error::TxnBroken)?;

@@ -41,7 +41,7 @@ impl ReadTxn {
     }
 
     fn check_reach(&mut self) -> Result<()> {
-        if self.root.end << self.env.shift <= self.env.data.reserved() {
+        if self.root.end <= self.env.reserved_pages() {
             return Ok(());
         }
         self.root = NO_ROOT;
@@ -56,10 +56,14 @@ impl ReadTxn {
     pub fn refresh(&mut self) -> Result<()> {
         self.env.check_alive()?;
         let words = self.env.shared.renew(&self.reader);
-        self.root = Root::from_words(&words).ok_or(Error::Corrupted {
-            page: PageNo(0),
-            reason: "the lock file names an impossible root",
-        })?;
+        let root = Root::from_words(&words);
+        self.root = root.unwrap_or(NO_ROOT);
+        if root.is_none() {
+            return Err(Error::Corrupted {
+                page: PageNo(0),
+                reason: "the lock file names an impossible root",
+            });
+        }
         self.check_reach()
     }
 

@@ -60,13 +60,11 @@ impl WriteTxn {
     pub(super) fn write_run(&mut self, value: &[u8]) -> Result<RunRef> {
         let pages = (value.len() as u64).div_ceil(1 << self.ws.page_shift());
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        let limit = self.env.page_limit(&state.meta.geometry);
-        let extent = state
-            .space
-            .allocate_run(pages, limit)
-            .ok_or_else(|| self.env.full(&state.meta.geometry))?;
+        let limit = self.env.page_limit(&self.geometry);
+        let extent =
+            state.space.allocate_run(pages, limit).ok_or_else(|| self.env.full(&self.geometry))?;
         self.ws.spilled.push(extent);
-        self.env.ensure_len(&state.meta.geometry, state.space.end())?;
+        self.env.ensure_len(&self.geometry, state.space.end())?;
         self.ws.extend(state.space.end());
         write_blob(&self.env, extent.first, value)?;
         Ok(RunRef {
@@ -98,7 +96,7 @@ impl WriteTxn {
     /// holes in their region close soon, so both kinds find long runs.
     pub(super) fn allocate(&mut self, pages: u64) -> Result<Allocated> {
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        let geometry = state.meta.geometry;
+        let geometry = self.geometry;
         let limit = self.env.page_limit(&geometry);
         let policy = if self.env.is_sync() { Policy::Contiguous } else { Policy::Recent };
         let sizes = self.ws.run_sizes();

@@ -3,8 +3,10 @@
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::dirty::{Arena, Workspace};
+use crate::env::checkpoint::{MetaLock, flush};
 use crate::env::meta::{Meta, StoredGeometry};
 use crate::env::metas;
 use crate::env::options::Geometry;
@@ -80,6 +82,13 @@ impl WriteTxn {
 
     fn begin_locked(env: &Arc<EnvInner>) -> Result<WriteTxn> {
         env.check_writable()?;
+        let wiped = {
+            let _lock = MetaLock::take(&env.shared)?;
+            metas::wipe_unpublished(env.data.as_ref(), &env.shared, env.shift)?
+        };
+        if wiped {
+            flush(env)?;
+        }
         let mut state = current_state(env)?;
         env.collect_pins(&mut state.pins);
         state.space.set_pins(&state.pins);
@@ -87,7 +96,10 @@ impl WriteTxn {
         let base = Root::of(meta);
         let main = Tree::new(meta.main, Order::Bytes);
         let (next_table, canary) = (meta.next_table, meta.canary);
-        let meta_geometry = meta.geometry;
+        let geometry = match env.options.geometry {
+            Some(wish) if env.geometry_pending.load(Ordering::Relaxed) => wish.into(),
+            _ => meta.geometry,
+        };
         let arena = state.arena.take().unwrap_or_else(|| Arena::new(env.page_size()));
         // SAFETY: this is the writer: nobody else writes pages, and it writes none that the
         // snapshot it works on can reach; `current_state` checked that `end` is inside the map.
@@ -103,7 +115,7 @@ impl WriteTxn {
             savepoints: Vec::new(),
             next_table,
             canary,
-            geometry: meta_geometry,
+            geometry,
             broken: false,
             spill_at: env.options.dirty_limit,
             forget_state: false,
@@ -466,7 +478,7 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
         None => None,
     };
     let meta = newest_meta(env, newest)?;
-    if meta.end << env.shift > env.data.reserved() {
+    if meta.end > env.reserved_pages() {
         return Err(Error::Invalid(
             "another process has grown the store beyond the address space reserved here; \
              reopen with a larger Options::reserve",
@@ -482,16 +494,13 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
 }
 
 fn newest_meta(env: &EnvInner, newest: u64) -> Result<Meta> {
-    let _lock = crate::env::checkpoint::MetaLock::take(&env.shared)?;
-    let mut meta = metas::load(env.data.as_ref(), &env.shared, env.shift)?;
+    let _lock = MetaLock::take(&env.shared)?;
+    let meta = metas::load(env.data.as_ref(), &env.shared, env.shift)?;
     if meta.txn != newest {
         return Err(Error::Corrupted {
             page: crate::num::PageNo(0),
             reason: "the newest meta is not the one published",
         });
-    }
-    if let Some(geometry) = env.options.geometry {
-        meta.geometry = geometry.into();
     }
     Ok(meta)
 }
@@ -512,6 +521,7 @@ impl Drop for WriteTxn {
         arena.reset((self.env.options.dirty_limit >> self.env.shift) as usize);
         if let Some(mut state) = self.state.take()
             && !self.forget_state
+            && !self.broken
         {
             spilled.into_iter().for_each(|extent| state.space.give_back(extent));
             state.arena = Some(arena);
