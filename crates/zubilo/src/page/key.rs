@@ -94,10 +94,16 @@ impl<'k> SearchKey<'k> {
     }
 }
 
+#[inline]
 fn reversed<'k>(raw: &[u8], buf: &'k mut NormBuf) -> &'k [u8] {
     if let Some(small) = buf.small.get_mut(..raw.len()) {
-        for (to, from) in small.iter_mut().zip(raw.iter().rev()) {
-            *to = *from;
+        // Integers: one instruction instead of a loop.
+        match (<&mut [u8; 8]>::try_from(&mut *small), <[u8; 8]>::try_from(raw)) {
+            (Ok(to), Ok(number)) => *to = u64::from_le_bytes(number).to_be_bytes(),
+            _ => {
+                small.copy_from_slice(raw);
+                small.reverse();
+            }
         }
         return small;
     }
