@@ -1,8 +1,9 @@
 //! Changing branches.
 //!
 //! A branch that must change its shape is written anew from the list of its separators and
-//! children ([`Parts`]); only the common insertion of a separator that shares the prefix and finds
-//! room is done in place.
+//! children ([`Parts`]). What needs no other prefix is done in place where there is room: insertion,
+//! replacement and removal. The prefix may so be shorter than it could be, never longer. Whatever
+//! fits with some prefix fits when it is written anew, for that takes the cheapest.
 
 use crate::num::{store_u16, store_u64};
 
@@ -62,10 +63,15 @@ impl Parts {
         self.entries.get(i).and_then(|(r, _)| self.bytes.get(r.clone())).unwrap_or_default()
     }
 
-    /// What all separators but the first share.
-    fn prefix(&self, plain: bool) -> &[u8] {
+    /// The prefix with which the entries take the least room, at most `max` bytes.
+    ///
+    /// A byte of prefix saves one or more in each separator that does not fit its head, and nothing
+    /// once all do: so it is what all separators share, but no more than the longest needs.
+    fn prefix(&self, plain: bool, max: usize) -> &[u8] {
         let (first, last) = (self.separator(1), self.separator(self.entries.len().max(1) - 1));
-        let len = if plain || self.entries.len() < 2 { 0 } else { common_len(first, last) };
+        let shared = if plain || self.entries.len() < 2 { 0 } else { common_len(first, last) };
+        let longest = self.entries.iter().skip(1).map(|(r, _)| r.len()).max().unwrap_or(0);
+        let len = shared.min(max).min((longest + 1).saturating_sub(IN_HEAD));
         first.get(..len).unwrap_or_default()
     }
 
@@ -81,14 +87,10 @@ impl Parts {
     fn write(&self, page: &mut [u8], plain: bool) -> Result<bool, Damage> {
         let count = self.entries.len();
         let capacity = page.len() - HEADER;
-        let longest = self.prefix(plain);
-        let longest = longest.get(..longest.len().min(page.len() / 16)).unwrap_or_default();
-        // A prefix of separators that all fit their heads costs its few bytes and saves none.
-        let prefix = match self.size_with(longest.len(), plain) {
-            size if size <= capacity => longest,
-            _ if self.size_with(0, plain) <= capacity => &[],
-            _ => return Ok(false),
-        };
+        let prefix = self.prefix(plain, page.len() / 16);
+        if self.size_with(prefix.len(), plain) > capacity {
+            return Ok(false);
+        }
         let end = page.len() as u32;
         header::set_count(page, count as u16);
         header::set_prefix_len(page, prefix.len() as u16);
@@ -102,6 +104,10 @@ impl Parts {
         }
         Ok(true)
     }
+}
+
+fn heap_start(page: &[u8]) -> usize {
+    (header::heap(page) as usize).min(page.len())
 }
 
 /// Heap bytes of a separator.
@@ -147,7 +153,7 @@ fn write_entry(
 
 /// Puts bytes with their length into the heap; gives their place.
 fn push_heap(page: &mut [u8], bytes: &[u8]) -> Result<usize, Damage> {
-    let heap = (header::heap(page) as usize).min(page.len());
+    let heap = heap_start(page);
     let at = heap.checked_sub(2 + bytes.len()).ok_or_else(overflow)?;
     let to = page.get_mut(at + 2..heap).ok_or_else(overflow)?;
     to.copy_from_slice(bytes);
@@ -183,8 +189,7 @@ pub(crate) fn insert(
     let prefix_len = branch.prefix().len();
     let shares = count > 1 && (plain || separator.starts_with(branch.prefix()));
     let arrays_end = HEADER + prefix_len + SLOT * (count + 1);
-    let heap = (header::heap(page) as usize).min(page.len());
-    if shares && arrays_end + heap_need(separator, prefix_len, plain) <= heap {
+    if shares && arrays_end + heap_need(separator, prefix_len, plain) <= heap_start(page) {
         open_slot(page, i, count)?;
         header::set_count(page, count as u16 + 1);
         write_entry(page, i, count + 1, Some(separator), prefix_len, plain, child)?;
@@ -222,16 +227,57 @@ pub(crate) fn remove(page: &mut [u8], i: usize) -> Result<(), Damage> {
 
 /// Removes children [from, to).
 pub(crate) fn remove_range(page: &mut [u8], from: usize, to: usize) -> Result<(), Damage> {
-    let plain = header::flags(page) & super::FLAG_PLAIN != 0;
-    let own = page.to_vec();
-    let own = Branch::new(&own)?;
-    if from > to || to > own.count() {
+    let branch = Branch::new(page)?;
+    let count = branch.count();
+    if from > to || to > count {
         return Err(Damage("a removal behind the last child"));
     }
-    let mut parts = Parts::default();
-    parts.extend(&own, 0, from, None)?;
-    parts.extend(&own, to, own.count(), None)?;
-    if parts.write(page, plain)? { Ok(()) } else { Err(overflow()) }
+    // The first child has no separator: the one that takes its place loses what it had.
+    let dead = from..if from == 0 && from < to { (to + 1).min(count) } else { to };
+    let spans = dead.map(|i| branch.heap_span(i)).collect::<Result<Vec<_>, Damage>>()?;
+    close_slots(page, from, to, count)?;
+    let count = count - (to - from);
+    header::set_count(page, count as u16);
+    for (at, size) in spans {
+        discard(page, at, size);
+    }
+    if from == 0 && to > 0 && count > 0 {
+        let first = arrays_at(page);
+        let head = page.get_mut(first..first + 4).ok_or_else(overflow)?;
+        head.fill(0);
+        if !store_u16(page, first + 4 * count, 0) {
+            return Err(overflow());
+        }
+    }
+    Ok(())
+}
+
+/// Closes the three arrays over entries [from, to).
+fn close_slots(page: &mut [u8], from: usize, to: usize, count: usize) -> Result<(), Damage> {
+    let heads = arrays_at(page);
+    let (offsets, children) = (heads + 4 * count, heads + 6 * count);
+    let end = children + 8 * count;
+    if end > page.len() || from > to || to > count {
+        return Err(overflow());
+    }
+    let left = count - (to - from);
+    let (new_offsets, new_children) = (heads + 4 * left, heads + 6 * left);
+    page.copy_within(heads + 4 * to..offsets, heads + 4 * from);
+    page.copy_within(offsets..offsets + 2 * from, new_offsets);
+    page.copy_within(offsets + 2 * to..children, new_offsets + 2 * from);
+    page.copy_within(children..children + 8 * from, new_children);
+    page.copy_within(children + 8 * to..end, new_children + 8 * from);
+    Ok(())
+}
+
+/// Books heap bytes that nothing refers to any more.
+fn discard(page: &mut [u8], at: usize, size: usize) {
+    if size > 0 && at == header::heap(page) as usize {
+        header::set_heap(page, (at + size) as u32);
+    } else {
+        let garbage = header::garbage(page).saturating_add(size as u32);
+        header::set_garbage(page, garbage);
+    }
 }
 
 /// Replaces the reference of a child.
@@ -248,11 +294,22 @@ pub(crate) fn set_separator(
     order: &Order,
     separator: &[u8],
 ) -> Result<bool, Damage> {
-    let own = page.to_vec();
-    let own = Branch::new(&own)?;
-    if i == 0 || i >= own.count() {
+    let branch = Branch::new(page)?;
+    let (count, prefix_len) = (branch.count(), branch.prefix().len());
+    if i == 0 || i >= count {
         return Err(Damage("a separator set where none can be"));
     }
+    let plain = order.is_plain();
+    let shares = plain || separator.starts_with(branch.prefix());
+    let need = heap_need(separator, prefix_len, plain);
+    if shares && HEADER + prefix_len + SLOT * count + need <= heap_start(page) {
+        let (child, (at, size)) = (branch.child(i)?, branch.heap_span(i)?);
+        discard(page, at, size);
+        return write_entry(page, i, count, Some(separator), prefix_len, plain, child)
+            .map(|()| true);
+    }
+    let own = page.to_vec();
+    let own = Branch::new(&own)?;
     let mut parts = Parts::default();
     parts.extend(&own, 0, i, None)?;
     parts.push(separator, own.child(i)?);

@@ -5,8 +5,9 @@
 //! but the page as a whole has room.
 //!
 //! What fits is decided by footprints alone: the sum of the entries' footprints is at most the page
-//! without its header, and an insertion, split or merge that keeps to this succeeds. The prefix takes
-//! what is left, if need be nothing.
+//! without its header, and what keeps to this can be stored, for the prefix takes what is left, if
+//! need be nothing. Heads behind half a prefix tell little, though: an insertion shortens the prefix
+//! for want of room only where the record is large ([`may_squeeze`]).
 
 use crate::num::store_u16;
 
@@ -40,6 +41,14 @@ fn footprints(leaf: &Leaf<'_>, from: usize, to: usize, align: usize) -> Result<u
 fn entry_footprint(leaf: &Leaf<'_>, i: usize, align: usize) -> Result<usize, Damage> {
     let entry = leaf.entry(i)?;
     Ok(footprint(entry.key.len(), entry.value.len(), align))
+}
+
+/// Whether a record of this footprint may take the prefix's room.
+///
+/// A smaller one never needs it behind a split: all records are then at most 1.25 C of a page's room
+/// C and none is more than 0.5 C, so the most even cut leaves each side C / 8, more than a prefix.
+fn may_squeeze(page: &[u8], size: usize) -> bool {
+    4 * size >= page.len() - HEADER
 }
 
 fn overflow() -> Damage {
@@ -78,8 +87,11 @@ pub(crate) fn insert<'p>(
             1 => leaf.used_without_prefix(),
             _ => footprints(&leaf, 0, count, align)?,
         };
-        let need = used + footprint(key.len(), len, align);
-        let Some(room) = (page.len() - HEADER).checked_sub(need) else { return Ok(None) };
+        let size = footprint(key.len(), len, align);
+        let Some(room) = (page.len() - HEADER).checked_sub(used + size) else { return Ok(None) };
+        if count > 0 && room < shared && !may_squeeze(page, size) {
+            return Ok(None);
+        }
         if count == 0 {
             prefix_len = shared.min(room);
             start_with_prefix(page, norm, prefix_len)?;
@@ -90,7 +102,7 @@ pub(crate) fn insert<'p>(
     }
     let start = place(page, prefix_len, count, key.len(), len, align).ok_or_else(overflow)?;
     open_slot(page, i, count)?;
-    write_record(page, start, key, kind, len, align)?;
+    write_record(page, start, key, kind, len)?;
     set_slot(page, i, count + 1, head_unless_plain(order, norm, prefix_len), start)?;
     header::set_count(page, count as u16 + 1);
     let value = start + RECORD_HEAD + key.len();
@@ -186,12 +198,7 @@ fn write_record(
     key: &[u8],
     kind: ValueKind,
     len: usize,
-    align: usize,
 ) -> Result<(), Damage> {
-    let heap = (header::heap(page) as usize).min(page.len());
-    let end = start + RECORD_HEAD + key.len() + len;
-    let padding = heap.checked_sub(end).ok_or_else(overflow)?;
-    debug_assert!(padding < 2 * align);
     let fields = store_u16(page, start, key_field(key.len(), kind))
         && store_u16(page, start + 2, len as u16);
     let to = page.get_mut(start + RECORD_HEAD..start + RECORD_HEAD + key.len());
@@ -199,10 +206,20 @@ fn write_record(
         Some(to) if fields => to.copy_from_slice(key),
         _ => return Err(overflow()),
     }
-    header::set_heap(page, start as u32);
-    let garbage = header::garbage(page).saturating_add(padding as u32);
-    header::set_garbage(page, garbage);
+    book(page, start, start + RECORD_HEAD + key.len() + len);
     Ok(())
+}
+
+/// Books the heap's growth by a record at [start, end); padding behind it is garbage.
+#[inline]
+fn book(page: &mut [u8], start: usize, end: usize) {
+    let heap = (header::heap(page) as usize).min(page.len());
+    let padding = heap.saturating_sub(end);
+    header::set_heap(page, start as u32);
+    if padding > 0 {
+        let garbage = header::garbage(page).saturating_add(padding as u32);
+        header::set_garbage(page, garbage);
+    }
 }
 
 /// Removes an entry.
@@ -263,7 +280,8 @@ pub(crate) fn set_value<'p>(
         _ => footprints(&leaf, 0, leaf.count(), align)?,
     };
     let (old, new) = (footprint(key_len, entry.value.len(), align), footprint(key_len, len, align));
-    if used + new > page.len() - HEADER + old || len > usize::from(u16::MAX) {
+    let keep = if may_squeeze(page, new) { 0 } else { leaf.prefix().len() };
+    if used + new + keep > page.len() - HEADER + old || len > usize::from(u16::MAX) {
         return Ok(None);
     }
     let key = entry.key.to_vec();
@@ -304,24 +322,29 @@ fn pack(
     let len = prefix.len().min(prefix_max).min(prefix_cap(page.len())).min(room);
     start_with_prefix(page, &prefix, len)?;
     header::set_count(page, count as u16);
-    let mut buf = NormBuf::default();
     let mut slot = 0;
     for (leaf, from, to) in parts {
+        let same_heads = order.is_plain() || leaf.prefix() == prefix.get(..len).unwrap_or_default();
         for i in *from..*to {
-            let entry = leaf.entry(i)?;
-            let (key, value) = (entry.key, entry.value);
-            let start = place(page, len, count - 1, key.len(), value.len(), align);
+            let (record, key_len) = leaf.record_bytes(i)?;
+            let value_len = record.len() - RECORD_HEAD - key_len;
+            let start = place(page, len, count - 1, key_len, value_len, align);
             let start = start.ok_or_else(overflow)?;
-            write_record(page, start, key, entry.kind, value.len(), align)?;
-            let at = start + RECORD_HEAD + key.len();
-            let to = page.get_mut(at..at + value.len()).ok_or_else(overflow)?;
-            to.copy_from_slice(value);
-            let norm = SearchKey::new(order, key, &mut buf).norm();
-            set_slot(page, slot, count, head_unless_plain(order, norm, len), start)?;
+            let end = start + record.len();
+            page.get_mut(start..end).ok_or_else(overflow)?.copy_from_slice(record);
+            book(page, start, end);
+            let head = if same_heads { leaf.head(i) } else { head_of_key(leaf, i, order, len)? };
+            set_slot(page, slot, count, head, start)?;
             slot += 1;
         }
     }
     Ok(true)
+}
+
+fn head_of_key(leaf: &Leaf<'_>, i: usize, order: &Order, prefix_len: usize) -> Result<u32, Damage> {
+    let mut buf = NormBuf::default();
+    let key = SearchKey::new(order, leaf.key(i)?, &mut buf);
+    Ok(head_behind(key.norm(), prefix_len))
 }
 
 /// What the normal forms of the first and the last key share, and so all between.

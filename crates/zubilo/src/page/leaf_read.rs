@@ -160,6 +160,18 @@ impl<'p> Leaf<'p> {
         Ok(Entry { key, kind, value })
     }
 
+    /// A record as it is stored, and the length of its key.
+    #[inline]
+    pub(super) fn record_bytes(&self, i: usize) -> Result<(&'p [u8], usize), Damage> {
+        let (at, key_len, _, value_len) = self.record(i)?;
+        let record = self.slots.page.get(at..at + RECORD_HEAD + key_len + value_len);
+        Ok((record.ok_or(Damage("a record leads outside its page"))?, key_len))
+    }
+
+    pub(super) fn head(&self, i: usize) -> u32 {
+        self.slots.head(i)
+    }
+
     /// Position of the value in the page, and its length.
     pub(super) fn value_range(&self, i: usize) -> Result<std::ops::Range<usize>, Damage> {
         let (at, key_len, _, value_len) = self.record(i)?;

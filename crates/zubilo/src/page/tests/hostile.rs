@@ -67,92 +67,75 @@ fn read_everything(page: &[u8], order: &Order, keys: &[Vec<u8>]) {
     super::super::prefetch(page);
 }
 
-/// Runs each mutator on a copy of its own, then reads what it left.
-fn change_everything(page: &[u8], other: &[u8], order: &Order, args: (usize, usize), key: &[u8]) {
-    let (i, j) = args;
-    let (low, high) = (i.min(j), i.max(j));
-    let value = [ValueKind::Inline, ValueKind::Tree][i % 2];
-    let align = 1 << (j % 5);
-    let len = (i * 31 + j) % 700;
-    let keys = [key.to_vec()];
-    let on = |change: &dyn Fn(&mut [u8], &mut [u8])| {
-        let (mut page, mut other) = (page.to_vec(), other.to_vec());
+/// Two pages and arguments for the mutators; each runs on copies, and what it leaves is read.
+struct Trial<'t> {
+    page: &'t [u8],
+    other: &'t [u8],
+    order: &'t Order,
+    args: (usize, usize),
+    key: &'t [u8],
+}
+
+impl Trial<'_> {
+    fn on<T>(&self, change: impl FnOnce(&mut [u8], &mut [u8]) -> T) {
+        let (mut page, mut other) = (self.page.to_vec(), self.other.to_vec());
         change(&mut page, &mut other);
-        read_everything(&page, order, &keys);
-        read_everything(&other, order, &keys);
-    };
-    on(&|p, _| {
-        if let Ok(Some(value)) = leaf::insert(p, i, order, key, value, len, align) {
-            value.fill(7);
-        }
-    });
-    on(&|p, _| {
-        let _ = leaf::set_value(p, i, order, value, len, align).map(|_| ());
-    });
-    on(&|p, _| {
-        let _ = leaf::value_mut(p, i).map(|v| v.fill(9));
-    });
-    on(&|p, _| {
-        let _ = leaf::remove(p, i);
-    });
-    on(&|p, _| {
-        let _ = leaf::remove_range(p, low, high);
-    });
-    on(&|p, _| {
-        let _ = leaf::rebuild(p, order, align, &mut Vec::new());
-    });
-    on(&|p, q| {
-        let _ = leaf::split(p, q, i, order, align, &mut Vec::new());
-    });
-    on(&|p, q| {
-        let _ = leaf::append(p, q, low, high, order, align);
-    });
-    on(&|p, q| {
-        let _ = leaf::prepend(p, q, low, high, order, align);
-    });
-    let _ = leaf::split_point(page, i, len, j % 2 == 0, align);
+        let keys = [self.key.to_vec()];
+        read_everything(&page, self.order, &keys);
+        read_everything(&other, self.order, &keys);
+    }
 
-    on(&|p, _| {
-        let _ = branch::insert(p, i, order, key, 5);
-    });
-    on(&|p, _| {
-        let _ = branch::remove(p, i);
-    });
-    on(&|p, _| {
-        let _ = branch::remove_range(p, low, high);
-    });
-    on(&|p, _| {
-        let _ = branch::set_child(p, i, 5);
-    });
-    on(&|p, _| {
-        let _ = branch::set_separator(p, i, order, key);
-    });
-    on(&|p, q| {
-        let _ = branch::split(p, q, i, order, &mut Vec::new(), &mut Vec::new());
-    });
-    on(&|p, q| {
-        let _ = branch::append(p, q, low, high, order, key);
-    });
-    on(&|p, q| {
-        let _ = branch::prepend(p, q, low, high, order, key);
-    });
-    let _ = branch::split_point(page, i, len, j % 2 == 0);
+    fn leaves(&self) {
+        let (order, key, (i, j)) = (self.order, self.key, self.args);
+        let (low, high) = (i.min(j), i.max(j));
+        let kind = [ValueKind::Inline, ValueKind::Tree][i % 2];
+        let (align, len) = (1 << (j % 5), (i * 31 + j) % 700);
+        self.on(|p, _| {
+            if let Ok(Some(value)) = leaf::insert(p, i, order, key, kind, len, align) {
+                value.fill(7);
+            }
+        });
+        self.on(|p, _| leaf::set_value(p, i, order, kind, len, align).is_ok());
+        self.on(|p, _| leaf::value_mut(p, i).map(|v| v.fill(9)));
+        self.on(|p, _| leaf::remove(p, i));
+        self.on(|p, _| leaf::remove_range(p, low, high));
+        self.on(|p, _| leaf::rebuild(p, order, align, &mut Vec::new()));
+        self.on(|p, q| leaf::split(p, q, i, order, align, &mut Vec::new()));
+        self.on(|p, q| leaf::append(p, q, low, high, order, align));
+        self.on(|p, q| leaf::prepend(p, q, low, high, order, align));
+        let _ = leaf::split_point(self.page, i, len, j % 2 == 0, align);
+    }
 
-    on(&|p, _| {
-        let _ = packed::insert(p, i, &key[..key.len().min(8)]);
-    });
-    on(&|p, _| {
-        let _ = packed::remove(p, i);
-    });
-    on(&|p, _| {
-        let _ = packed::remove_range(p, low, high);
-    });
-    on(&|p, q| {
-        let _ = packed::split(p, q, i);
-    });
-    on(&|p, q| {
-        let _ = packed::append(p, q, low, high);
-    });
+    fn branches(&self) {
+        let (order, key, (i, j)) = (self.order, self.key, self.args);
+        let (low, high) = (i.min(j), i.max(j));
+        self.on(|p, _| branch::insert(p, i, order, key, 5));
+        self.on(|p, _| branch::remove(p, i));
+        self.on(|p, _| branch::remove_range(p, low, high));
+        self.on(|p, _| branch::set_child(p, i, 5));
+        self.on(|p, _| branch::set_separator(p, i, order, key));
+        self.on(|p, q| branch::split(p, q, i, order, &mut Vec::new(), &mut Vec::new()));
+        self.on(|p, q| branch::append(p, q, low, high, order, key));
+        self.on(|p, q| branch::prepend(p, q, low, high, order, key));
+        let _ = branch::split_point(self.page, i, key.len(), j % 2 == 0);
+    }
+
+    fn packed(&self) {
+        let (key, (i, j)) = (self.key, self.args);
+        let (low, high) = (i.min(j), i.max(j));
+        self.on(|p, _| packed::insert(p, i, &key[..key.len().min(8)]));
+        self.on(|p, _| packed::remove(p, i));
+        self.on(|p, _| packed::remove_range(p, low, high));
+        self.on(|p, q| packed::split(p, q, i));
+        self.on(|p, q| packed::append(p, q, low, high));
+    }
+}
+
+fn change_everything(page: &[u8], other: &[u8], order: &Order, args: (usize, usize), key: &[u8]) {
+    let trial = Trial { page, other, order, args, key };
+    trial.leaves();
+    trial.branches();
+    trial.packed();
 }
 
 fn kind() -> impl Strategy<Value = Kind> {

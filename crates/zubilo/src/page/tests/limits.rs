@@ -48,23 +48,32 @@ fn a_split_makes_room_for_a_maximal_record_anywhere() {
                 let at = usize::from(count);
                 let kind = ValueKind::Run;
                 let room = leaf::insert(&mut page, at, &order, &key, kind, value_len, align);
-                if room.unwrap().is_none() {
+                if room.unwrap().map(|value| value.fill(2)).is_none() {
                     break;
                 }
                 count += 1;
             }
             // A page that is not full is never split for want of room.
             for i in (0..=count).filter(|_| count < 120) {
-                split_and_insert(&page, i, &order, align, key_len);
+                let most = max_inline(size) - key_len;
+                for len in [most, size / 3, size / 4, size / 4 - 40 - key_len.min(900), 0] {
+                    split_and_insert(&page, i, &order, align, key_len, len.min(most));
+                }
             }
         }
     }
 }
 
-fn split_and_insert(page: &[u8], i: u8, order: &super::Order, align: usize, key_len: usize) {
+fn split_and_insert(
+    page: &[u8],
+    i: u8,
+    order: &super::Order,
+    align: usize,
+    key_len: usize,
+    len: usize,
+) {
     let (mut left, mut right) = (page.to_vec(), vec![0; page.len()]);
     let key = ranked(order, 2 * i, key_len);
-    let len = max_inline(page.len()) - key_len;
     let size = leaf::footprint(key_len, len, align);
     let at = leaf::split_point(&left, i.into(), size, false, align).unwrap();
     leaf::split(&mut left, &mut right, at, order, align, &mut Vec::new()).unwrap();
