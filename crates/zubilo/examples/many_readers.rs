@@ -96,7 +96,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let done = AtomicBool::new(false);
     let is_done = || done.load(Ordering::Relaxed);
     thread::scope(|scope| -> Result<()> {
-        let readers: Vec<_> = (0..2).map(|_| scope.spawn(|| watch(&env, &is_done))).collect();
+        let readers: Vec<_> = (0..2).map(|_| scope.spawn(|| watch(&env, is_done))).collect();
         let written = (0..TRANSFERS)
             .try_for_each(|i| transfer(&env, i % ACCOUNTS, (i * 7 + 1) % ACCOUNTS, i % 13));
         done.store(true, Ordering::Relaxed);
