@@ -1,0 +1,80 @@
+//! The smallest program for each bug that was found after it had been made.
+
+use zubilo::platform::{self, OpenFile};
+use zubilo::{Durability, Env, Options, TxnId};
+
+fn commit(env: &Env, value: u8) -> TxnId {
+    let mut txn = env.write().unwrap();
+    let mut table = txn.table_or_create("t").unwrap();
+    for i in 0..50u32 {
+        table.put(i.to_be_bytes(), [value; 200]).unwrap();
+    }
+    txn.commit().unwrap()
+}
+
+/// A commit that wrote no page had the digest 0 instead of that of nothing, and was not believed.
+#[test]
+fn a_commit_without_pages_survives_a_reopen() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let env = Options::new().open(&path).unwrap();
+    commit(&env, 1);
+    let mut txn = env.write().unwrap();
+    txn.drop_table("t").unwrap();
+    let id = txn.commit().unwrap();
+    env.close().unwrap();
+    let env = Options::new().open(&path).unwrap();
+    let read = env.read().unwrap();
+    assert_eq!(read.id(), id);
+    assert!(read.tables().unwrap().is_empty());
+}
+
+/// Closing one handle switched off the final flush of all others.
+#[test]
+fn the_last_handle_makes_commits_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let env = Options::new().durability(Durability::NoSync).open(&path).unwrap();
+    let other = env.clone();
+    env.close().unwrap();
+    let id = commit(&other, 1);
+    drop(other);
+    let env = Options::new().open(&path).unwrap();
+    assert_eq!(env.info().unwrap().steady, id);
+}
+
+/// Metas that were not believed at one open could be believed at a later one, over pages that had
+/// been used again.
+#[test]
+fn a_rejected_commit_never_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let how = OpenFile {
+        read_only: false,
+        create: true,
+        mode: 0o644,
+        reserve: 1 << 30,
+        writable_map: false,
+    };
+    let open = |boot: u8, options: Options| {
+        Env::open_parts(platform::open_data(&path, &how).unwrap().0, [boot; 16], options).unwrap()
+    };
+    let env = open(1, Options::new().durability(Durability::NoSync));
+    commit(&env, 1);
+    env.sync().unwrap();
+    (2..6).for_each(|value| drop(commit(&env, value)));
+    env.close_without_sync();
+
+    // Another boot: the weak commits are rolled back, and a new one is acknowledged.
+    let env = open(2, Options::new());
+    let id = commit(&env, 77);
+    drop(env);
+
+    // The boot of the weak commits again.
+    let env = open(1, Options::new());
+    let read = env.read().unwrap();
+    assert_eq!(read.id(), id);
+    let table = read.table("t").unwrap();
+    assert_eq!(table.get(0u32.to_be_bytes()).unwrap(), Some(&[77; 200][..]));
+    assert!(env.check(&mut |_, _| true).unwrap().is_ok());
+}

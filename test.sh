@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Runs everything that must pass before a change is merged: format, lints, docs, all tests, the
+# short run on the simulated disk, the models of the lock-free parts.
+#
+# A fresh machine needs Rust (rustup or cargo) and a package manager; missing parts are installed
+# where the tests need them. Exits with an error if anything fails; the last line counts the steps.
+set -u
+cd "$(dirname "$0")" || exit 1
+. tools/steps.sh
+
+needs_c_compiler() { # does some crate build C code?
+    cargo metadata --format-version 1 2>/dev/null | grep -q '"name":"cc"'
+}
+
+ensure_cargo() {
+    if ! command -v cargo >/dev/null && [ -f "$HOME/.cargo/env" ]; then
+        . "$HOME/.cargo/env"
+    fi
+    command -v cargo >/dev/null || { echo "cargo is missing: install Rust (rustup.rs)"; return 1; }
+}
+
+ensure_component() { # rustfmt and clippy come with most installations
+    cargo "$1" --version >/dev/null 2>&1 || rustup component add "$2"
+}
+
+ensure_c_compiler() {
+    needs_c_compiler || return 0
+    command -v cc >/dev/null && command -v make >/dev/null && return 0
+    local root=""
+    [ "$(id -u)" -eq 0 ] || root="sudo"
+    if command -v apt-get >/dev/null; then
+        $root apt-get update -q && $root apt-get install -qy gcc libc6-dev make
+    else
+        echo "a C compiler and make are missing: install them (gcc, make)"
+        return 1
+    fi
+}
+
+sim_short() { # the short run: a fixed set of seeds, a few minutes at most
+    cargo run --release --manifest-path crates/sim/Cargo.toml -- --short
+}
+
+loom_models() {
+    # Another configuration of the same crates: a target folder of its own keeps both builds warm.
+    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
+        cargo test --release -p zubilo --lib loom_
+}
+
+ensure_cargo || exit 1
+step "tools" ensure_component fmt rustfmt
+step "lint tools" ensure_component clippy clippy
+step "C compiler" ensure_c_compiler
+step "format" cargo fmt --all --check
+step "lints" cargo clippy --workspace --all-targets -- -D warnings
+step "docs" env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
+step "tests" cargo test --workspace
+if [ -f crates/sim/Cargo.toml ]; then
+    step "simulated disk" sim_short
+fi
+step "models" loom_models
+finish

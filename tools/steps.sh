@@ -1,0 +1,29 @@
+# Steps of a script that go on after a failure and are counted at the end; sourced by bash.
+
+STEPS_PASSED=0
+STEPS_FAILED=()
+
+# step NAME COMMAND...: runs a command; its output stays visible.
+step() {
+    local name=$1
+    shift
+    local start=$SECONDS
+    printf '== %s\n' "$name"
+    if "$@"; then
+        STEPS_PASSED=$((STEPS_PASSED + 1))
+        printf '== %s: fine, %s s\n' "$name" "$((SECONDS - start))"
+    else
+        STEPS_FAILED+=("$name")
+        printf '== %s: FAILED, %s s\n' "$name" "$((SECONDS - start))"
+    fi
+}
+
+# Says what failed; the last line counts. Exits.
+finish() {
+    for name in "${STEPS_FAILED[@]}"; do
+        printf 'failed: %s\n' "$name"
+    done
+    printf '%s passed, %s failed\n' "$STEPS_PASSED" "${#STEPS_FAILED[@]}"
+    [ "${#STEPS_FAILED[@]}" -eq 0 ] && exit 0
+    exit 1
+}
