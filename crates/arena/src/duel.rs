@@ -1,6 +1,7 @@
 //! Contenders measured in interleaved rounds: A B, B A, A B, ... so that what disturbs the machine
 //! disturbs all of them.
 
+use crate::Config;
 use crate::stats::{Summary, summary};
 
 /// One side of a figure.
@@ -64,15 +65,17 @@ impl Figure {
     }
 }
 
-/// Runs `rounds` rounds, after one that does not count when `warm`.
+/// Runs the configured rounds, after one that does not count when `warm`.
 pub(crate) fn duel(
     name: &str,
     unit: &'static str,
     target: Target,
-    rounds: usize,
+    config: &Config,
     warm: bool,
     mut contenders: Vec<Contender<'_>>,
 ) -> Figure {
+    let rounds = config.rounds;
+    contenders.retain(|c| c.label.contains(&config.side));
     let mut samples: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
     if warm {
         for contender in &mut contenders {

@@ -3,7 +3,7 @@
 //! `workload` holds one file for each workload, generic over `engine::Engine`; `duel` runs
 //! contenders in interleaved rounds, `stats` turns samples into medians, `report` prints them.
 //!
-//! `arena versus-lmdb [--only get,scan,...] [--records N] [--rounds N] [--dir DIR] [--json]`
+//! `arena versus-lmdb [--only get,scan,...] [--records N] [--rounds N] [--dir DIR] [--side LABEL] [--json]`
 
 mod clock;
 mod duel;
@@ -24,6 +24,8 @@ pub(crate) struct Config {
     /// Where stores are made.
     pub(crate) dir: PathBuf,
     only: Vec<String>,
+    /// Part of the labels of the sides to be measured: for profiles.
+    pub(crate) side: String,
     json: bool,
 }
 
@@ -36,7 +38,7 @@ impl Config {
 
 fn usage() -> ! {
     eprintln!(
-        "arena versus-lmdb [--only {}] [--records N] [--rounds N] [--dir DIR] [--json]",
+        "arena versus-lmdb [--only {}] [--records N] [--rounds N] [--dir DIR] [--side LABEL] [--json]",
         workload::NAMES.join(",")
     );
     std::process::exit(2);
@@ -52,6 +54,7 @@ fn parse() -> Config {
         rounds: 7,
         dir: std::env::temp_dir(),
         only: Vec::new(),
+        side: String::new(),
         json: false,
     };
     while let Some(arg) = args.next() {
@@ -62,6 +65,7 @@ fn parse() -> Config {
             "--rounds" => config.rounds = number(value()) as usize,
             "--dir" => config.dir = value().into(),
             "--only" => config.only = value().split(',').map(str::to_owned).collect(),
+            "--side" => config.side = value(),
             "--json" => config.json = true,
             _ => usage(),
         }

@@ -21,7 +21,7 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
         "begin + end of a read",
         "ns",
         Target::Faster(1.0),
-        config.rounds,
+        config,
         true,
         vec![
             Contender::ours("zubilo read + drop", || begin_end(&ours.engine)),

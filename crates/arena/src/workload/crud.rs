@@ -16,44 +16,68 @@ const RECORDS: u64 = 1_000_000;
 
 pub(crate) fn run(config: &Config, sink: Sink<'_>) {
     let records = config.records.min(RECORDS);
-    let duel = |sink: Sink<'_>, name: &str, sides: &mut [Side<'_>], wall: Target, cpu: Target| {
+    let duel = |sink: Sink<'_>, name: &str, sides: Sides<'_>, wall: Target, cpu: Target| {
         compete(sink, name, config.rounds, sides, wall, cpu);
     };
-    let zubilo = |label, settings, threads, count| {
-        Side::of(label, true, Herd::<Zubilo>::new(config, settings, records, threads), count)
+    let zubilo = |label: &str, settings, threads, count| {
+        label.contains(&config.side).then(|| {
+            Side::of(label, true, Herd::<Zubilo>::new(config, settings, records, threads), count)
+        })
     };
-    let lmdb = |label, settings, threads, count| {
-        Side::of(label, false, Herd::<Lmdb>::new(config, settings, records, threads), count)
+    let lmdb = |label: &str, settings, threads, count| {
+        label.contains(&config.side).then(|| {
+            Side::of(label, false, Herd::<Lmdb>::new(config, settings, records, threads), count)
+        })
     };
     if config.wants("sync") {
-        let mut sides = [
+        let sides = [
             zubilo("zubilo Sync", SYNC, 1, 500),
             lmdb("lmdb", SYNC, 1, 500),
             lmdb("lmdb WRITEMAP", SYNC_MAP, 1, 500),
         ];
-        duel(sink, "CRUD sync, 1 thread", &mut sides, Target::Faster(3.0), Target::None);
+        duel(
+            sink,
+            "CRUD sync, 1 thread",
+            sides.into_iter().flatten().collect(),
+            Target::Faster(3.0),
+            Target::None,
+        );
     }
     if config.wants("sync8") {
-        let mut sides = [
+        let sides = [
             zubilo("zubilo Sync, update", SYNC, 8, 200),
             lmdb("lmdb", SYNC, 8, 100),
             lmdb("lmdb WRITEMAP", SYNC_MAP, 8, 100),
         ];
-        duel(sink, "CRUD sync, 8 threads", &mut sides, Target::Faster(8.0), Target::None);
+        duel(
+            sink,
+            "CRUD sync, 8 threads",
+            sides.into_iter().flatten().collect(),
+            Target::Faster(8.0),
+            Target::None,
+        );
     }
     for (name, own, own_map) in [("nosync", NOSYNC, NOSYNC_MAP), ("lazy", LAZY, LAZY_MAP)] {
         if config.wants(name) {
-            let mut sides = [
+            let sides = [
                 zubilo("zubilo", own, 1, 20_000),
                 zubilo("zubilo writable map", own_map, 1, 20_000),
                 lmdb("lmdb NOSYNC", NOSYNC, 1, 20_000),
                 lmdb("lmdb NOSYNC|WRITEMAP", NOSYNC_MAP, 1, 20_000),
             ];
             let name = format!("CRUD {name}, 1 thread");
-            duel(sink, &name, &mut sides, Target::None, Target::AtMostShare(0.5));
+            duel(
+                sink,
+                &name,
+                sides.into_iter().flatten().collect(),
+                Target::None,
+                Target::AtMostShare(0.5),
+            );
         }
     }
 }
+
+type Sides<'s> = Vec<Side<'s>>;
 
 struct Side<'s> {
     label: String,
@@ -79,7 +103,7 @@ fn compete(
     sink: Sink<'_>,
     name: &str,
     rounds: usize,
-    sides: &mut [Side<'_>],
+    mut sides: Sides<'_>,
     wall_target: Target,
     cpu_target: Target,
 ) {

@@ -59,7 +59,7 @@ fn gets(
         &format!("{name}: one"),
         "ns",
         Target::Faster(single),
-        config.rounds,
+        config,
         true,
         vec![
             Contender::ours("zubilo", || one(ours, next(&mut turn))),
@@ -72,7 +72,7 @@ fn gets(
         &format!("{name}: 32 batched"),
         "ns",
         target,
-        config.rounds,
+        config,
         true,
         vec![
             Contender::ours("zubilo get_many_with", || many(ours, next(&mut turn))),

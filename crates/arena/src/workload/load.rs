@@ -86,13 +86,14 @@ impl<'s> Side<'s> {
 }
 
 fn loads(
-    _config: &Config,
+    config: &Config,
     sink: Sink<'_>,
     name: &str,
     rounds: usize,
     target: Target,
-    sides: Vec<Side<'_>>,
+    mut sides: Vec<Side<'_>>,
 ) {
+    sides.retain(|side| side.label.contains(&config.side));
     let mut samples = vec![vec![Vec::new(); sides.len()]; 3];
     for round in 0..rounds {
         for i in 0..sides.len() {

@@ -21,7 +21,7 @@ pub(crate) fn run(
         "scan: all",
         "ns/rec",
         Target::Faster(2.0),
-        config.rounds,
+        config,
         true,
         vec![
             Contender::ours("zubilo", || all(ours, config.records)),
@@ -33,7 +33,7 @@ pub(crate) fn run(
         "scan: seek + 100",
         "us",
         Target::Faster(2.0),
-        config.rounds,
+        config,
         true,
         vec![
             Contender::ours("zubilo", || ranges(ours, &keys)),
