@@ -25,6 +25,10 @@ struct Slot {
 /// All dirty pages of a transaction.
 pub(crate) struct Arena {
     slots: Vec<Slot>,
+    /// Slots below this were handed out since the last reset; those behind are free. So a small
+    /// transaction costs nothing for the memory that a large one before it has left.
+    used: usize,
+    /// Free slots below `used`.
     free: Vec<u32>,
     page_size: usize,
     live: usize,
@@ -32,7 +36,7 @@ pub(crate) struct Arena {
 
 impl Arena {
     pub(crate) fn new(page_size: usize) -> Arena {
-        Arena { slots: Vec::new(), free: Vec::new(), page_size, live: 0 }
+        Arena { slots: Vec::new(), used: 0, free: Vec::new(), page_size, live: 0 }
     }
 
     /// Pages in use.
@@ -50,10 +54,16 @@ impl Arena {
             }
             return Ok(slot);
         }
-        let blocks = vec![Block([0; 4096]); self.page_size / 4096].into_boxed_slice();
-        let slot = u32::try_from(self.slots.len())
+        let slot = u32::try_from(self.used)
             .map_err(|_| Error::Invalid("a transaction holds at most 2^32 dirty pages"))?;
-        self.slots.push(Slot { blocks, level, hot: false });
+        match self.slots.get_mut(self.used) {
+            Some(kept) => (kept.level, kept.hot) = (level, false),
+            None => {
+                let blocks = vec![Block([0; 4096]); self.page_size / 4096].into_boxed_slice();
+                self.slots.push(Slot { blocks, level, hot: false });
+            }
+        }
+        self.used += 1;
         Ok(slot)
     }
 
@@ -73,10 +83,8 @@ impl Arena {
         self.slots.truncate(keep);
         self.free.clear();
         self.live = 0;
-        for (i, slot) in self.slots.iter_mut().enumerate().rev() {
-            slot.level = 0;
-            self.free.push(i as u32);
-        }
+        self.slots.iter_mut().take(self.used).for_each(|slot| slot.level = 0);
+        self.used = 0;
     }
 
     /// Owner of a slot.
@@ -99,7 +107,7 @@ impl Arena {
 
     /// Hot pages in use.
     pub(crate) fn hot(&self) -> usize {
-        self.slots.iter().filter(|s| s.level != 0 && s.hot).count()
+        self.slots.iter().take(self.used).filter(|s| s.level != 0 && s.hot).count()
     }
 
     /// Hands a slot over to another level.

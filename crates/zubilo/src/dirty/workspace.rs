@@ -102,6 +102,13 @@ impl<'w> Pages<'w> for View<'w> {
             self.snapshot.prefetch(at);
         }
     }
+
+    #[inline]
+    fn prefetch_all(&self, at: Ref) {
+        if at.slot().is_none() {
+            self.snapshot.prefetch_all(at);
+        }
+    }
 }
 
 impl Workspace {

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::num::load_u64;
+
 use super::key::{Order, SearchKey, head_of};
 use super::slots::Slots;
 use super::{Damage, HEADER, Kind, header};
@@ -13,21 +15,27 @@ pub(super) const IN_HEAD: usize = 5;
 #[derive(Clone, Copy)]
 pub(crate) struct Branch<'p> {
     slots: Slots<'p>,
-    children: &'p [[u8; 8]],
 }
 
+/// Bytes of a child's reference.
+const CHILD: usize = 8;
+
 impl<'p> Branch<'p> {
+    /// The branch in `page`, which must be on `level`.
+    #[inline(always)]
+    pub(crate) fn on_level(page: &'p [u8], level: u8) -> Result<Branch<'p>, Damage> {
+        if header::kind_and_level(page) != (Kind::Branch as u8, level) {
+            return Err(Damage("not a branch of the level due"));
+        }
+        Ok(Branch { slots: Slots::with_extra(page, CHILD)? })
+    }
+
     #[inline(always)]
     pub(crate) fn new(page: &'p [u8]) -> Result<Branch<'p>, Damage> {
         if page.get(24) != Some(&(Kind::Branch as u8)) {
             return Err(Damage("not a branch where one is due"));
         }
-        let slots = Slots::new(page)?;
-        let at = HEADER + slots.prefix.len() + 6 * slots.count();
-        let children = page
-            .get(at..at + 8 * slots.count())
-            .ok_or(Damage("the page's children do not fit the page"))?;
-        Ok(Branch { slots, children: children.as_chunks::<8>().0 })
+        Ok(Branch { slots: Slots::with_extra(page, CHILD)? })
     }
 
     #[inline(always)]
@@ -38,10 +46,21 @@ impl<'p> Branch<'p> {
     /// Reference of a child.
     #[inline(always)]
     pub(crate) fn child(&self, i: usize) -> Result<u64, Damage> {
-        match self.children.get(i) {
-            Some(child) => Ok(u64::from_le_bytes(*child)),
-            None => Err(Damage("a branch without the child looked for")),
+        let at = self.slots.arrays + 6 * self.count() + CHILD * i;
+        if i < self.count()
+            && let Some(child) = load_u64(self.slots.page, at)
+        {
+            return Ok(child);
         }
+        Err(Damage("a branch without the child looked for"))
+    }
+
+    /// The references of all children.
+    #[inline]
+    pub(crate) fn children(&self) -> &'p [[u8; 8]] {
+        let start = self.slots.arrays + 6 * self.count();
+        let bytes = self.slots.page.get(start..start + CHILD * self.count());
+        bytes.unwrap_or_default().as_chunks::<8>().0
     }
 
     /// The last child whose separator is not greater than `key`.
@@ -56,10 +75,16 @@ impl<'p> Branch<'p> {
             Err(_) => return Ok(self.count().saturating_sub(1)),
         };
         let head = head_of(rest);
-        let mut low = self.slots.lower(1, head);
+        let low = self.slots.lower(1, head);
         if low >= self.count() || self.slots.head(low) != head {
             return Ok(low - 1);
         }
+        self.search_equal(low, head, rest)
+    }
+
+    /// As `search`, among the separators from `low` on that share the key's head. These methods
+    /// take the view by value: by reference it would have to be in memory for the search, too.
+    fn search_equal(self, mut low: usize, head: u32, rest: &[u8]) -> Result<usize, Damage> {
         let mut high = self.slots.upper(low, head);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -74,7 +99,7 @@ impl<'p> Branch<'p> {
 
     /// Whether separator `i`, whose head equals the key's, is greater than the key.
     #[inline]
-    fn is_after(&self, i: usize, rest: &[u8]) -> Result<bool, Damage> {
+    fn is_after(self, i: usize, rest: &[u8]) -> Result<bool, Damage> {
         let offset = self.slots.offset(i)?;
         if offset < IN_HEAD {
             return Ok(offset > rest.len());
@@ -83,7 +108,8 @@ impl<'p> Branch<'p> {
         Ok(tail > rest.get(4..).unwrap_or_default())
     }
 
-    fn search_plain(&self, order: &Order, key: &[u8]) -> Result<usize, Damage> {
+    #[cold]
+    fn search_plain(self, order: &Order, key: &[u8]) -> Result<usize, Damage> {
         let (mut low, mut high) = (1, self.count());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -108,7 +134,7 @@ impl<'p> Branch<'p> {
             out.extend_from_slice(self.slots.sized(offset)?);
             return Ok(());
         }
-        out.extend_from_slice(self.slots.prefix);
+        out.extend_from_slice(self.slots.prefix());
         let head = self.slots.head(i).to_be_bytes();
         if offset < IN_HEAD {
             out.extend_from_slice(head.get(..offset).unwrap_or_default());
@@ -135,7 +161,7 @@ impl<'p> Branch<'p> {
     }
 
     pub(super) fn prefix(&self) -> &'p [u8] {
-        self.slots.prefix
+        self.slots.prefix()
     }
 
     /// Bytes in use behind the header.
@@ -143,7 +169,7 @@ impl<'p> Branch<'p> {
         let page = self.slots.page;
         let heap = page.len().saturating_sub(header::heap(page) as usize);
         let live = heap.saturating_sub(header::garbage(page) as usize);
-        self.slots.prefix.len() + 14 * self.count() + live
+        self.slots.prefix().len() + 14 * self.count() + live
     }
 
     /// Bytes that an entry takes.
@@ -180,7 +206,7 @@ impl<'p> Branch<'p> {
             }
             std::mem::swap(&mut before, &mut separator);
         }
-        let arrays_end = HEADER + self.slots.prefix.len() + 14 * self.count();
+        let arrays_end = HEADER + self.slots.prefix().len() + 14 * self.count();
         super::slots::check_heap(self.slots.page, arrays_end, &mut spans)
     }
 }

@@ -56,6 +56,13 @@ pub(crate) fn kind(page: &[u8]) -> Result<Kind, Damage> {
     }
 }
 
+/// Kind and level, as they stand there: one load, for descents.
+#[inline(always)]
+pub(super) fn kind_and_level(page: &[u8]) -> (u8, u8) {
+    let both = load_u16(page, KIND).unwrap_or(0);
+    (both as u8, (both >> 8) as u8)
+}
+
 /// Level of the page: 0 for leaves.
 #[inline(always)]
 pub(crate) fn level(page: &[u8]) -> u8 {

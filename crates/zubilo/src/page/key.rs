@@ -34,6 +34,15 @@ impl Order {
         }
     }
 
+    /// The key to look for, where its normal form is the key itself.
+    #[inline(always)]
+    pub(crate) fn as_it_is<'k>(&self, raw: &'k [u8]) -> Option<SearchKey<'k>> {
+        match self {
+            Order::Reversed => None,
+            _ => Some(SearchKey { raw, norm: raw }),
+        }
+    }
+
     /// True when pages of the table have no prefix and no heads.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {
@@ -79,6 +88,12 @@ impl<'k> SearchKey<'k> {
             Order::Reversed => SearchKey { raw, norm: reversed(raw, buf) },
             _ => SearchKey { raw, norm: raw },
         }
+    }
+
+    /// The shortest key.
+    #[inline(always)]
+    pub(crate) fn empty() -> SearchKey<'k> {
+        SearchKey { raw: &[], norm: &[] }
     }
 
     /// As the user gave it.

@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use crate::num::load_u16;
+use crate::num::{load_u16, load_u32};
 
 use super::key::{NormBuf, Order, SearchKey};
 use super::slots::{Slots, head_behind};
-use super::{Damage, HEADER, Kind, header, prefetch};
+use super::{Damage, HEADER, Kind, header};
 
 /// Bytes before a record's key.
 pub(super) const RECORD_HEAD: usize = 4;
@@ -54,6 +54,15 @@ pub(crate) struct Leaf<'p> {
 }
 
 impl<'p> Leaf<'p> {
+    /// The leaf in `page`, which must say that it is on level 0.
+    #[inline(always)]
+    pub(crate) fn on_level_0(page: &'p [u8]) -> Result<Leaf<'p>, Damage> {
+        if header::kind_and_level(page) != (Kind::Leaf as u8, 0) {
+            return Err(Damage("not a leaf where one is due"));
+        }
+        Ok(Leaf { slots: Slots::new(page)? })
+    }
+
     #[inline(always)]
     pub(crate) fn new(page: &'p [u8]) -> Result<Leaf<'p>, Damage> {
         if page.get(24) != Some(&(Kind::Leaf as u8)) {
@@ -97,9 +106,66 @@ impl<'p> Leaf<'p> {
         }
     }
 
+    /// The entry under `key`. As `search`, but the record is read only once, and a key is told
+    /// from another only where they differ.
+    #[inline(always)]
+    pub(crate) fn find(
+        &self,
+        order: &Order,
+        key: &SearchKey<'_>,
+    ) -> Result<Option<Entry<'p>>, Damage> {
+        if !self.slots.plain {
+            let Ok(rest) = self.slots.strip(key.norm()) else { return Ok(None) };
+            let head = super::key::head_of(rest);
+            let low = self.slots.lower(0, head);
+            if low >= self.count() || self.slots.head(low) != head {
+                return Ok(None);
+            }
+            let entry = self.entry(low)?;
+            if entry.key == key.raw() {
+                return Ok(Some(entry));
+            }
+        }
+        self.find_slowly(order, key)
+    }
+
+    /// Several keys with one head, or no heads at all.
+    /// By value, see `Branch`.
+    #[cold]
+    fn find_slowly(self, order: &Order, key: &SearchKey<'_>) -> Result<Option<Entry<'p>>, Damage> {
+        match self.search(order, key)? {
+            Ok(i) => self.entry(i).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Where the record lies that `key` is under if it is here at all and no other key has its
+    /// head; for `entry_at`.
+    #[inline(always)]
+    pub(crate) fn likely(&self, key: &SearchKey<'_>) -> Option<usize> {
+        match self.slots.strip(key.norm()) {
+            Ok(rest) if !self.slots.plain => {
+                self.slots.offset(self.slots.lower(0, super::key::head_of(rest))).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// The bytes of the whole page.
+    #[inline(always)]
+    pub(crate) fn page(&self) -> &'p [u8] {
+        self.slots.page
+    }
+
+    /// The offsets of all records, for `entry_at`.
+    #[inline(always)]
+    pub(crate) fn offsets(&self) -> &'p [[u8; 2]] {
+        self.slots.offsets()
+    }
+
     /// Binary search by whole keys among entries [low, high).
     fn search_between(
-        &self,
+        self,
         order: &Order,
         key: &[u8],
         mut low: usize,
@@ -114,23 +180,6 @@ impl<'p> Leaf<'p> {
             }
         }
         Ok(Err(low))
-    }
-
-    /// Where `key` is most likely, by its head alone.
-    #[inline(always)]
-    pub(crate) fn hint(&self, _order: &Order, key: &SearchKey<'_>) -> usize {
-        match self.slots.strip(key.norm()) {
-            Ok(rest) if !self.slots.plain => self.slots.lower(0, super::key::head_of(rest)),
-            _ => 0,
-        }
-    }
-
-    /// Asks the CPU for the record of an entry.
-    #[inline(always)]
-    pub(crate) fn prefetch_entry(&self, i: usize) {
-        if let Ok(at) = self.slots.offset(i) {
-            prefetch::touch(self.slots.page, at);
-        }
     }
 
     /// Header of a record: key length, kind, value length.
@@ -152,12 +201,7 @@ impl<'p> Leaf<'p> {
 
     #[inline(always)]
     pub(crate) fn entry(&self, i: usize) -> Result<Entry<'p>, Damage> {
-        let (at, key_len, kind, value_len) = self.record(i)?;
-        let start = at + RECORD_HEAD;
-        let outside = Damage("a record leads outside its page");
-        let both = self.slots.page.get(start..start + key_len + value_len).ok_or(outside)?;
-        let (key, value) = both.split_at_checked(key_len).ok_or(outside)?;
-        Ok(Entry { key, kind, value })
+        entry_at(self.slots.page, self.slots.offset(i)?)
     }
 
     /// A record as it is stored, and the length of its key.
@@ -187,12 +231,12 @@ impl<'p> Leaf<'p> {
     }
 
     pub(super) fn prefix(&self) -> &'p [u8] {
-        self.slots.prefix
+        self.slots.prefix()
     }
 
     /// Bytes in use behind the header: prefix, slots and live records.
     pub(crate) fn used(&self) -> usize {
-        self.slots.prefix.len() + self.used_without_prefix()
+        self.slots.prefix().len() + self.used_without_prefix()
     }
 
     pub(super) fn used_without_prefix(&self) -> usize {
@@ -219,10 +263,10 @@ impl<'p> Leaf<'p> {
             let entry = self.entry(i)?;
             let norm = SearchKey::new(order, entry.key, &mut buf).norm();
             if !self.slots.plain {
-                if !norm.starts_with(self.slots.prefix) {
+                if !norm.starts_with(self.slots.prefix()) {
                     return Err(Damage("a key without the page's prefix"));
                 }
-                if head_behind(norm, self.slots.prefix.len()) != self.slots.head(i) {
+                if head_behind(norm, self.slots.prefix().len()) != self.slots.head(i) {
                     return Err(Damage("a head that is not its key's"));
                 }
             }
@@ -232,8 +276,24 @@ impl<'p> Leaf<'p> {
             let at = self.offset(i)?;
             spans.push((at, at + RECORD_HEAD + entry.key.len() + entry.value.len()));
         }
-        let arrays_end = HEADER + self.slots.prefix.len() + 6 * self.count();
+        let arrays_end = HEADER + self.slots.prefix().len() + 6 * self.count();
         super::slots::check_heap(page, arrays_end, &mut spans)
+    }
+}
+
+/// The record at a position in a page.
+#[inline(always)]
+pub(crate) fn entry_at(page: &[u8], at: usize) -> Result<Entry<'_>, Damage> {
+    let fields = load_u32(page, at);
+    let parts = fields.and_then(|fields| {
+        let (key_len, value_len) = ((fields as usize) & KEY_LEN_MAX, fields as usize >> 16);
+        let both = page.get(at + RECORD_HEAD..at + RECORD_HEAD + key_len + value_len)?;
+        let (key, value) = both.split_at_checked(key_len)?;
+        Some(Entry { key, kind: ValueKind::of((fields >> LEN_BITS) as u16), value })
+    });
+    match parts {
+        Some(entry) => Ok(entry),
+        None => Err(Damage("a record leads outside its page")),
     }
 }
 

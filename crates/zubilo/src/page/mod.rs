@@ -23,8 +23,8 @@ mod tests;
 
 pub(crate) use branch_read::Branch;
 pub(crate) use key::{NormBuf, Order, SearchKey, separator};
-pub(crate) use leaf_read::{Entry, Leaf, ValueKind};
-pub(crate) use prefetch::prefetch;
+pub(crate) use leaf_read::{Entry, Leaf, ValueKind, entry_at};
+pub(crate) use prefetch::{prefetch, prefetch_all, touch};
 
 /// What is wrong with a page; becomes [`crate::Error::Corrupted`] together with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

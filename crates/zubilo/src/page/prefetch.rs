@@ -1,22 +1,40 @@
 //! Asking the CPU for a page that will be needed soon.
 
-/// Fetches the header and the first heads of a page.
+/// Of larger pages no more than this is fetched ahead: it would drive out what is in use.
+const PAGE_MAX: usize = 8192;
+
+/// Fetches the header and the first heads of the page at an address, which need not be valid.
 #[inline(always)]
-pub(crate) fn prefetch(page: &[u8]) {
+pub(crate) fn prefetch(page: *const u8) {
     for line in [0, 64, 128, 192] {
-        touch(page, line);
+        fetch(page.wrapping_add(line));
     }
 }
 
-/// Fetches the cache line at `at`.
+/// Fetches a whole page: for scans, which read all of it and know it early enough.
+#[inline]
+pub(crate) fn prefetch_all(page: &[u8]) {
+    for line in (0..page.len().min(PAGE_MAX)).step_by(64) {
+        fetch(page.as_ptr().wrapping_add(line));
+    }
+}
+
+/// Fetches the cache line at `at`, and the one behind it.
 #[inline(always)]
 pub(crate) fn touch(page: &[u8], at: usize) {
+    fetch(page.as_ptr().wrapping_add(at));
+    fetch(page.as_ptr().wrapping_add(at + 64));
+}
+
+#[inline(always)]
+fn fetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(byte) = page.get(at) {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch of a valid address has no effect but on the caches.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
+        // SAFETY: a prefetch has no effect but on the caches; of an address that is not mapped it
+        // has none at all.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (page, at);
+    let _ = address;
 }

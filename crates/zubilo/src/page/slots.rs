@@ -11,13 +11,14 @@ use super::{Damage, FLAG_PLAIN, HEADER, header};
 /// compares without a loop, and below which a count is cheaper than further halving.
 const WINDOW: usize = 16;
 
-/// Prefix, heads and offsets of a page, checked to lie inside it.
+/// Prefix, heads and offsets of a page, checked to lie inside it. What a search does not need is
+/// found again when it is asked for: this is made for every page of every look-up.
 #[derive(Clone, Copy)]
 pub(super) struct Slots<'p> {
     pub(super) page: &'p [u8],
-    pub(super) prefix: &'p [u8],
     pub(super) heads: &'p [[u8; 4]],
-    pub(super) offsets: &'p [[u8; 2]],
+    /// Where the heads start.
+    pub(super) arrays: usize,
     pub(super) plain: bool,
 }
 
@@ -29,19 +30,35 @@ pub(super) fn arrays_at(page: &[u8]) -> usize {
 impl<'p> Slots<'p> {
     #[inline(always)]
     pub(super) fn new(page: &'p [u8]) -> Result<Slots<'p>, Damage> {
+        Slots::with_extra(page, 0)
+    }
+
+    /// As `new`; each entry has `extra` further bytes behind heads and offsets, which are inside
+    /// the page too.
+    #[inline(always)]
+    pub(super) fn with_extra(page: &'p [u8], extra: usize) -> Result<Slots<'p>, Damage> {
         let count = usize::from(header::count(page));
         let arrays = arrays_at(page);
-        let offsets = arrays + 4 * count;
-        let parts = (|| {
-            let prefix = page.get(HEADER..arrays)?;
-            let heads = page.get(arrays..offsets)?.as_chunks::<4>().0;
-            let offsets = page.get(offsets..offsets + 2 * count)?.as_chunks::<2>().0;
-            Some((prefix, heads, offsets))
-        })();
-        let (prefix, heads, offsets) =
-            parts.ok_or(Damage("the page's arrays do not fit the page"))?;
-        let plain = header::flags(page) & FLAG_PLAIN != 0;
-        Ok(Slots { page, prefix, heads, offsets, plain })
+        let all = page.get(arrays..arrays + (6 + extra) * count);
+        match all.and_then(|all| all.get(..4 * count)) {
+            Some(heads) => {
+                let plain = header::flags(page) & FLAG_PLAIN != 0;
+                Ok(Slots { page, heads: heads.as_chunks::<4>().0, arrays, plain })
+            }
+            None => Err(Damage("the page's arrays do not fit the page")),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn prefix(&self) -> &'p [u8] {
+        self.page.get(HEADER..self.arrays).unwrap_or_default()
+    }
+
+    /// The offsets of all entries.
+    #[inline(always)]
+    pub(super) fn offsets(&self) -> &'p [[u8; 2]] {
+        let (start, count) = (self.arrays + 4 * self.count(), self.count());
+        self.page.get(start..start + 2 * count).unwrap_or_default().as_chunks::<2>().0
     }
 
     #[inline(always)]
@@ -52,10 +69,12 @@ impl<'p> Slots<'p> {
     /// The stored offset of an entry.
     #[inline(always)]
     pub(super) fn offset(&self, i: usize) -> Result<usize, Damage> {
-        match self.offsets.get(i) {
-            Some(offset) => Ok(usize::from(u16::from_le_bytes(*offset))),
-            None => Err(Damage("an index behind the last entry")),
+        if i < self.count()
+            && let Some(offset) = load_u16(self.page, self.arrays + 4 * self.count() + 2 * i)
+        {
+            return Ok(usize::from(offset));
         }
+        Err(Damage("an index behind the last entry"))
     }
 
     #[inline(always)]
@@ -66,9 +85,12 @@ impl<'p> Slots<'p> {
     /// What is left of a normal form behind the prefix, or where it stands to all entries.
     #[inline(always)]
     pub(super) fn strip<'k>(&self, norm: &'k [u8]) -> Result<&'k [u8], std::cmp::Ordering> {
-        match norm.strip_prefix(self.prefix) {
+        if self.arrays == HEADER {
+            return Ok(norm);
+        }
+        match norm.strip_prefix(self.prefix()) {
             Some(rest) => Ok(rest),
-            None => Err(norm.cmp(self.prefix)),
+            None => Err(norm.cmp(self.prefix())),
         }
     }
 
@@ -112,15 +134,28 @@ pub(super) fn bound(heads: &[[u8; 4]], from: usize, before: impl Fn(u32) -> bool
     }
     let start = base.min(last_window);
     match heads.get(start..).and_then(|h| h.first_chunk::<WINDOW>()) {
-        Some(window) => (start + count_before(window, before)).max(from),
+        Some(window) => (start + count_window(window, before)).max(from),
         None => from,
     }
 }
 
-/// How many heads satisfy `before`. Counts in 32 bits, so that lanes are as wide as heads.
+/// How many heads satisfy `before`.
 #[inline(always)]
 fn count_before(heads: &[[u8; 4]], before: impl Fn(u32) -> bool) -> usize {
     heads.iter().map(|h| u32::from(before(u32::from_le_bytes(*h)))).sum::<u32>() as usize
+}
+
+/// As `count_before`. Counts in four lanes, each as wide as a head, so that the compiler adds up
+/// the compares as they are instead of counting bits, for which not every CPU has an instruction.
+#[inline(always)]
+fn count_window(heads: &[[u8; 4]; WINDOW], before: impl Fn(u32) -> bool) -> usize {
+    let mut lanes = [0u32; 4];
+    for four in heads.as_chunks::<4>().0 {
+        for (lane, h) in lanes.iter_mut().zip(four) {
+            *lane += u32::from(before(u32::from_le_bytes(*h)));
+        }
+    }
+    lanes.iter().sum::<u32>() as usize
 }
 
 /// Head of a normal form behind a prefix of `prefix_len` bytes.

@@ -2,9 +2,9 @@
 //! overlap with those of the others.
 
 use crate::error::Result;
-use crate::page::{NormBuf, Order, SearchKey};
+use crate::page::{self, Order, SearchKey};
 
-use super::lookup::{branch_at, leaf_at, value_of};
+use super::lookup::{self, branch_at, leaf_of, value_of};
 use super::{Pages, Ref, TreeDesc};
 
 /// Keys that descend together: enough to cover a miss to memory, few enough to stay in L1.
@@ -16,12 +16,40 @@ pub(crate) fn get_many<'p, P: Pages<'p>>(
     desc: &TreeDesc,
     order: &Order,
     keys: &[&[u8]],
-    found: &mut dyn FnMut(usize, Option<&'p [u8]>),
+    mut found: impl FnMut(usize, Option<&'p [u8]>),
 ) -> Result<()> {
     for (g, group) in keys.chunks(GROUP).enumerate() {
-        get_group(pages, desc, order, group, &mut |i, value| found(g * GROUP + i, value))?;
+        let found = |i, value| found(g * GROUP + i, value);
+        if desc.depth == 0 || order.as_it_is(&[]).is_none() {
+            one_by_one(pages, desc, order, group, found)?;
+        } else {
+            get_group(pages, desc, order, group, found)?;
+        }
     }
     Ok(())
+}
+
+/// Empty trees, and orders whose keys must be turned round.
+#[cold]
+fn one_by_one<'p, P: Pages<'p>>(
+    pages: &P,
+    desc: &TreeDesc,
+    order: &Order,
+    keys: &[&[u8]],
+    mut found: impl FnMut(usize, Option<&'p [u8]>),
+) -> Result<()> {
+    for (i, key) in keys.iter().enumerate() {
+        found(i, lookup::get(pages, desc, order, key)?);
+    }
+    Ok(())
+}
+
+/// A key on its way: the page reached and, in the leaf, where its record should be.
+#[derive(Clone, Copy)]
+struct Seeker<'p> {
+    at: Ref,
+    page: &'p [u8],
+    record: usize,
 }
 
 fn get_group<'p, P: Pages<'p>>(
@@ -29,58 +57,48 @@ fn get_group<'p, P: Pages<'p>>(
     desc: &TreeDesc,
     order: &Order,
     keys: &[&[u8]],
-    found: &mut dyn FnMut(usize, Option<&'p [u8]>),
+    mut found: impl FnMut(usize, Option<&'p [u8]>),
 ) -> Result<()> {
-    if desc.depth == 0 {
-        (0..keys.len()).for_each(|i| found(i, None));
-        return Ok(());
-    }
-    let mut at = [desc.root; GROUP];
-    let at = at.get_mut(..keys.len()).unwrap_or_default();
+    let mut seekers = [Seeker { at: desc.root, page: &[], record: usize::MAX }; GROUP];
+    let key_of = |key| order.as_it_is(key).unwrap_or_else(SearchKey::empty);
     for level in (1..desc.depth).rev() {
-        for (r, key) in at.iter_mut().zip(keys) {
-            let mut buf = NormBuf::default();
-            let key = SearchKey::new(order, key, &mut buf);
-            let branch = branch_at(pages, *r, level)?;
-            let i = branch.search(order, &key).map_err(r.damaged())?;
-            *r = Ref(branch.child(i).map_err(r.damaged())?);
-            pages.prefetch(*r);
+        for (s, key) in seekers.iter_mut().zip(keys) {
+            let branch = branch_at(pages, s.at, level)?;
+            let i = branch.search(order, &key_of(key)).map_err(s.at.damaged())?;
+            s.at = Ref(branch.child(i).map_err(s.at.damaged())?);
+            pages.prefetch(s.at);
         }
     }
-    find_in_leaves(pages, order, at, keys, found)
-}
-
-/// The last level in two passes: positions first (asking for the records), then the values.
-fn find_in_leaves<'p, P: Pages<'p>>(
-    pages: &P,
-    order: &Order,
-    at: &[Ref],
-    keys: &[&[u8]],
-    found: &mut dyn FnMut(usize, Option<&'p [u8]>),
-) -> Result<()> {
-    let mut hints = [0usize; GROUP];
-    for ((r, key), hint) in at.iter().zip(keys).zip(&mut hints) {
-        let mut buf = NormBuf::default();
-        let key = SearchKey::new(order, key, &mut buf);
-        let leaf = leaf_at(pages, *r)?;
-        *hint = leaf.hint(order, &key);
-        leaf.prefetch_entry(*hint);
+    // The last level in two passes: positions first (asking for the records), then the records.
+    for (s, key) in seekers.iter_mut().zip(keys) {
+        s.page = pages.page(s.at)?;
+        let leaf = leaf_of(s.at, s.page)?;
+        if let Some(record) = leaf.likely(&key_of(key)) {
+            s.record = record;
+            page::touch(s.page, record);
+        }
     }
-    for (i, ((r, key), hint)) in at.iter().zip(keys).zip(hints).enumerate() {
-        let mut buf = NormBuf::default();
-        let key = SearchKey::new(order, key, &mut buf);
-        let leaf = leaf_at(pages, *r)?;
-        let entry = match leaf.entry(hint) {
-            Ok(entry) if entry.key == key.raw() => Some(entry),
-            _ => match leaf.search(order, &key).map_err(r.damaged())? {
-                Ok(i) => Some(leaf.entry(i).map_err(r.damaged())?),
-                Err(_) => None,
-            },
+    for (i, (s, key)) in seekers.iter().zip(keys).enumerate() {
+        let value = match page::entry_at(s.page, s.record) {
+            Ok(entry) if entry.key == *key => Some(value_of(pages, s.at, &entry)?),
+            _ => find_again(pages, order, s, key_of(key))?,
         };
-        match entry {
-            Some(entry) => found(i, Some(value_of(pages, *r, &entry)?)),
-            None => found(i, None),
-        }
+        found(i, value);
     }
     Ok(())
+}
+
+/// The key is not there, or shares its head with others, or the page has no heads.
+#[cold]
+fn find_again<'p, P: Pages<'p>>(
+    pages: &P,
+    order: &Order,
+    seeker: &Seeker<'p>,
+    key: SearchKey<'_>,
+) -> Result<Option<&'p [u8]>> {
+    let leaf = leaf_of(seeker.at, seeker.page)?;
+    match leaf.find(order, &key).map_err(seeker.at.damaged())? {
+        Some(entry) => value_of(pages, seeker.at, &entry).map(Some),
+        None => Ok(None),
+    }
 }

@@ -142,7 +142,7 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
             self.path.push(step.page, index as usize, step.count as usize);
             let child = branch.child(index as usize).map_err(step.page.damaged())?;
             if !back && let Ok(after) = branch.child(index as usize + 1) {
-                self.pages.prefetch(Ref(after));
+                self.pages.prefetch_all(Ref(after));
             }
             self.descend_edge(Ref(child), height - 1, back)?;
             self.check_order(old, back)?;

@@ -1,28 +1,26 @@
 //! Point look-ups and descents.
 
 use crate::error::Result;
-use crate::page::{Branch, Damage, Entry, Leaf, NormBuf, Order, SearchKey, ValueKind, header};
+use crate::page::{Branch, Entry, Leaf, NormBuf, Order, SearchKey, ValueKind};
 
 use super::{Pages, Path, Ref, RunRef, TreeDesc};
 
 /// The branch at `at`, which must be on `level`.
 #[inline(always)]
 pub(crate) fn branch_at<'p, P: Pages<'p>>(pages: &P, at: Ref, level: u8) -> Result<Branch<'p>> {
-    let page = pages.page(at)?;
-    if header::level(page) != level {
-        return Err(at.damaged()(Damage("a branch on the wrong level")));
-    }
-    Branch::new(page).map_err(at.damaged())
+    Branch::on_level(pages.page(at)?, level).map_err(at.damaged())
 }
 
 /// The leaf at `at`.
 #[inline(always)]
 pub(crate) fn leaf_at<'p, P: Pages<'p>>(pages: &P, at: Ref) -> Result<Leaf<'p>> {
-    let page = pages.page(at)?;
-    if header::level(page) != 0 {
-        return Err(at.damaged()(Damage("a leaf on the wrong level")));
-    }
-    Leaf::new(page).map_err(at.damaged())
+    leaf_of(at, pages.page(at)?)
+}
+
+/// The leaf that the bytes of `at` are.
+#[inline(always)]
+pub(crate) fn leaf_of(at: Ref, page: &[u8]) -> Result<Leaf<'_>> {
+    Leaf::on_level_0(page).map_err(at.damaged())
 }
 
 /// The leaf that holds `key` if any does, with its reference.
@@ -54,12 +52,36 @@ pub(crate) fn get_entry<'p, P: Pages<'p>>(
     order: &Order,
     key: &[u8],
 ) -> Result<Option<(Ref, Entry<'p>)>> {
+    match order.as_it_is(key) {
+        Some(key) => find_entry(pages, desc, order, &key),
+        None => get_entry_reversed(pages, desc, order, key),
+    }
+}
+
+/// Apart, so that other orders need no room for a normal form.
+#[inline(never)]
+fn get_entry_reversed<'p, P: Pages<'p>>(
+    pages: &P,
+    desc: &TreeDesc,
+    order: &Order,
+    key: &[u8],
+) -> Result<Option<(Ref, Entry<'p>)>> {
     let mut buf = NormBuf::default();
     let key = SearchKey::new(order, key, &mut buf);
-    let Some((at, leaf)) = find_leaf(pages, desc, order, &key)? else { return Ok(None) };
-    match leaf.search(order, &key).map_err(at.damaged())? {
-        Ok(i) => Ok(Some((at, leaf.entry(i).map_err(at.damaged())?))),
-        Err(_) => Ok(None),
+    find_entry(pages, desc, order, &key)
+}
+
+#[inline(always)]
+fn find_entry<'p, P: Pages<'p>>(
+    pages: &P,
+    desc: &TreeDesc,
+    order: &Order,
+    key: &SearchKey<'_>,
+) -> Result<Option<(Ref, Entry<'p>)>> {
+    let Some((at, leaf)) = find_leaf(pages, desc, order, key)? else { return Ok(None) };
+    match leaf.find(order, key) {
+        Ok(entry) => Ok(entry.map(|entry| (at, entry))),
+        Err(damage) => Err(at.damaged()(damage)),
     }
 }
 
@@ -87,7 +109,15 @@ pub(crate) fn get<'p, P: Pages<'p>>(
     order: &Order,
     key: &[u8],
 ) -> Result<Option<&'p [u8]>> {
-    match get_entry(pages, desc, order, key)? {
+    if let Some(key) = order.as_it_is(key) {
+        let Some((at, leaf)) = find_leaf(pages, desc, order, &key)? else { return Ok(None) };
+        return match leaf.find(order, &key) {
+            Ok(Some(entry)) => value_of(pages, at, &entry).map(Some),
+            Ok(None) => Ok(None),
+            Err(damage) => Err(at.damaged()(damage)),
+        };
+    }
+    match get_entry_reversed(pages, desc, order, key)? {
         Some((at, entry)) => value_of(pages, at, &entry).map(Some),
         None => Ok(None),
     }

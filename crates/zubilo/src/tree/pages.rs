@@ -61,6 +61,8 @@ pub(crate) trait Pages<'p>: Copy {
     fn run(&self, holder: Ref, run: &RunRef) -> Result<&'p [u8]>;
     /// Asks the CPU to fetch the start of a page that is needed soon.
     fn prefetch(&self, at: Ref);
+    /// Asks the CPU to fetch all of a page that is to be read from end to end.
+    fn prefetch_all(&self, at: Ref);
 }
 
 /// The pages of one snapshot in the map.
@@ -70,6 +72,8 @@ pub(crate) struct Snapshot<'p> {
     end: u64,
     txn: u64,
     shift: u32,
+    /// Bytes of a page.
+    size: usize,
     verifier: Option<&'p Verifier>,
     life: PhantomData<&'p [u8]>,
 }
@@ -93,7 +97,8 @@ impl<'p> Snapshot<'p> {
         txn: u64,
         verifier: Option<&'p Verifier>,
     ) -> Snapshot<'p> {
-        Snapshot { base, end, txn, shift, verifier, life: PhantomData }
+        let size = 1 << shift;
+        Snapshot { base, end, txn, shift, size, verifier, life: PhantomData }
     }
 
     /// Bytes of a page.
@@ -126,7 +131,18 @@ impl<'p> Snapshot<'p> {
 impl<'p> Pages<'p> for Snapshot<'p> {
     #[inline(always)]
     fn page(&self, at: Ref) -> Result<&'p [u8]> {
-        let Some(bytes) = self.bytes(at.0, 1 << self.shift) else { return Err(self.stray(at)) };
+        if at.0 >= self.end {
+            return Err(self.stray(at));
+        }
+        // SAFETY: as in `bytes`: the page lies below `end`.
+        let bytes = unsafe {
+            let start = self.base.add((at.0 as usize) << self.shift);
+            std::slice::from_raw_parts(start, self.size)
+        };
+        // Never: but it spares the checks of each field of the header.
+        if bytes.len() < page::HEADER {
+            return Err(self.stray(at));
+        }
         if header::number(bytes) != at.0 || header::birth(bytes) > self.txn {
             return Err(corrupted(at, Damage("the page is not the one referred to")));
         }
@@ -149,8 +165,13 @@ impl<'p> Pages<'p> for Snapshot<'p> {
 
     #[inline(always)]
     fn prefetch(&self, at: Ref) {
+        page::prefetch(self.base.wrapping_add((at.0 as usize) << self.shift));
+    }
+
+    #[inline]
+    fn prefetch_all(&self, at: Ref) {
         if let Some(bytes) = self.bytes(at.0, 1 << self.shift) {
-            page::prefetch(bytes);
+            page::prefetch_all(bytes);
         }
     }
 }

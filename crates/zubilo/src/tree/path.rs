@@ -1,7 +1,9 @@
 //! The way from the root to an entry: one step a level.
 
 use super::Ref;
-use super::desc::MAX_DEPTH;
+
+/// Steps to make room for at first.
+const USUAL_DEPTH: usize = 8;
 
 /// A page on the way and the entry taken in it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,47 +14,41 @@ pub(crate) struct Step {
     pub(crate) count: u32,
 }
 
-/// Steps from the root (first) to a leaf (last).
-#[derive(Clone, Copy)]
+/// Steps from the root (first) to a leaf (last). On the heap: paths are handed on and kept more
+/// often than they are made.
+#[derive(Clone, Default)]
 pub(crate) struct Path {
-    steps: [Step; MAX_DEPTH],
-    len: usize,
-}
-
-impl Default for Path {
-    fn default() -> Path {
-        Path { steps: [Step::default(); MAX_DEPTH], len: 0 }
-    }
+    steps: Vec<Step>,
 }
 
 impl Path {
     pub(crate) fn clear(&mut self) {
-        self.len = 0;
+        self.steps.clear();
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.steps.len()
     }
 
     /// Adds a step below; callers bound the depth by the descriptor's, which is checked.
     #[inline]
     pub(crate) fn push(&mut self, page: Ref, index: usize, count: usize) {
-        if let Some(step) = self.steps.get_mut(self.len) {
-            *step = Step { page, index: index as u32, count: count as u32 };
-            self.len += 1;
+        if self.steps.capacity() == 0 {
+            self.steps.reserve_exact(USUAL_DEPTH);
         }
+        self.steps.push(Step { page, index: index as u32, count: count as u32 });
     }
 
     pub(crate) fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
+        self.steps.truncate(len);
     }
 
     pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps[..self.len]
+        &self.steps
     }
 
     pub(crate) fn steps_mut(&mut self) -> &mut [Step] {
-        &mut self.steps[..self.len]
+        &mut self.steps
     }
 
     pub(crate) fn last(&self) -> Option<&Step> {
@@ -65,7 +61,7 @@ impl Path {
 
     /// True when every step above the leaf took its page's last child: the rightmost leaf.
     pub(crate) fn is_rightmost(&self) -> bool {
-        let branches = self.len.saturating_sub(1);
+        let branches = self.steps.len().saturating_sub(1);
         self.steps[..branches].iter().all(|s| s.index + 1 >= s.count)
     }
 }

@@ -1,12 +1,13 @@
 //! Iteration over a range of keys from both ends.
 //!
-//! The bounds are turned into positions inside leaves once a leaf, so a step is an index and a
+//! Forwards it hands out runs, whole leaves' worth of entries, so that a scan spends its time in
+//! the caller's loop. The bounds are turned into positions inside leaves once a leaf, so a step is an index and a
 //! compare; keys are not compared one by one.
 
 use std::ops::Bound;
 
 use crate::error::Result;
-use crate::page::{Leaf, NormBuf, Order, SearchKey};
+use crate::page::{Entry, Leaf, NormBuf, Order, SearchKey};
 
 use super::cursor::Cursor;
 use super::lookup::value_of;
@@ -47,7 +48,15 @@ struct Side<'p, P: Pages<'p>> {
     final_leaf: bool,
 }
 
-/// Double-ended iterator over a range.
+/// Neighbouring entries of a leaf.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'p> {
+    pub(crate) at: Ref,
+    pub(crate) page: &'p [u8],
+    pub(crate) offsets: &'p [[u8; 2]],
+}
+
+/// A range from both ends.
 pub(crate) struct Range<'p, P: Pages<'p>> {
     pages: P,
     desc: TreeDesc,
@@ -144,20 +153,47 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
         Ok((entry.key, value_of(&self.pages, at, &entry)?))
     }
 
-    #[inline(always)]
-    fn try_next(&mut self) -> Result<Option<Pair<'p>>> {
-        loop {
+    /// All entries that the front has in its leaf, for the caller to go through by itself; none
+    /// at the end. Before anything else is asked of the range, what the caller did not use must
+    /// be given back.
+    #[inline]
+    pub(crate) fn take_run(&mut self) -> Result<Option<Run<'p>>> {
+        while !self.done {
             if let Some(side) = &mut self.front
                 && side.low < side.high
             {
-                let (at, leaf, i) = (side.at, side.leaf, side.low);
-                side.low += 1;
-                return self.pair(at, &leaf, i).map(Some);
+                let offsets = side.leaf.offsets().get(side.low..side.high).unwrap_or_default();
+                side.low = side.high;
+                return Ok(Some(Run { at: side.at, page: side.leaf.page(), offsets }));
             }
-            if !self.advance_front()? {
-                return Ok(None);
+            match self.advance_front() {
+                Ok(true) => {}
+                Ok(false) => self.done = true,
+                Err(error) => {
+                    self.done = true;
+                    return Err(error);
+                }
             }
         }
+        Ok(None)
+    }
+
+    /// Takes back the last `rest` entries of the run that was taken.
+    pub(crate) fn give_back(&mut self, rest: usize) {
+        if let Some(side) = &mut self.front {
+            side.low = side.low.saturating_sub(rest);
+        }
+        self.raise_back();
+    }
+
+    /// Ends the range, after an error outside.
+    pub(crate) fn end(&mut self) {
+        self.done = true;
+    }
+
+    /// The value of an entry of a run.
+    pub(crate) fn value(&self, at: Ref, entry: &Entry<'p>) -> Result<&'p [u8]> {
+        value_of(&self.pages, at, entry)
     }
 
     /// To the next leaf of the front; false at the end of the range.
@@ -236,25 +272,9 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
     }
 }
 
-impl<'p, P: Pages<'p>> Iterator for Range<'p, P> {
-    type Item = Result<Pair<'p>>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let item = self.try_next().transpose();
-        if self.back.is_some() {
-            self.raise_back();
-        }
-        self.done = !matches!(item, Some(Ok(_)));
-        item
-    }
-}
-
-impl<'p, P: Pages<'p>> DoubleEndedIterator for Range<'p, P> {
-    fn next_back(&mut self) -> Option<Self::Item> {
+impl<'p, P: Pages<'p>> Range<'p, P> {
+    /// The last pair not yet given.
+    pub(crate) fn next_back(&mut self) -> Option<Result<Pair<'p>>> {
         if self.done {
             return None;
         }

@@ -140,7 +140,7 @@ fn index_of(
 /// Drops a whole leaf: only the branches above it are changed.
 fn drop_leaf(ws: &mut Workspace, tree: &mut Tree, path: &mut Path) -> Result<()> {
     let leaf = path.last().ok_or_else(broken_path)?.page;
-    let mut above = *path;
+    let mut above = path.clone();
     above.truncate(path.len() - 1);
     touch_path(ws, tree, &mut above)?;
     ws.drop_page(leaf)?;

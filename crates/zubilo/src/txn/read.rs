@@ -263,15 +263,9 @@ impl<'t> ReadTable<'t> {
             }
             let first = g * batch::GROUP;
             let group = group.get(..chunk.len()).unwrap_or_default();
-            batch::get_many(
-                &self.snapshot,
-                &self.tree.desc,
-                &self.tree.order,
-                group,
-                &mut |i, v| {
-                    found(first + i, v);
-                },
-            )?;
+            batch::get_many(&self.snapshot, &self.tree.desc, &self.tree.order, group, |i, v| {
+                found(first + i, v)
+            })?;
         }
         Ok(())
     }

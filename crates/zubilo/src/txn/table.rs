@@ -3,6 +3,7 @@
 use std::ops::{Bound, RangeBounds};
 
 use crate::error::Result;
+use crate::page::{self, ValueKind};
 use crate::tree::range::{Bounds, Range};
 use crate::tree::{self, Pages, TreeDesc, TreeOptions, cursor};
 
@@ -95,22 +96,61 @@ pub(crate) fn prefix_bounds(prefix: &[u8]) -> Bounds {
 
 /// Iterator over records in key order, from both ends.
 pub struct Iter<'t> {
+    /// What is left of the leaf at the front; taken out of `inner`.
+    offsets: std::slice::Iter<'t, [u8; 2]>,
+    page: &'t [u8],
+    at: tree::Ref,
     inner: Either<'t>,
 }
 
-/// A reader's iterator is the common case and gets the code of its own.
 enum Either<'t> {
     Read(Box<Range<'t, tree::Snapshot<'t>>>),
     Write(Box<Range<'t, crate::dirty::View<'t>>>),
 }
 
+macro_rules! in_range {
+    ($self:ident, $range:ident => $body:expr) => {
+        match &mut $self.inner {
+            Either::Read($range) => $body,
+            Either::Write($range) => $body,
+        }
+    };
+}
+
 impl<'t> Iter<'t> {
     pub(crate) fn reading(range: Range<'t, tree::Snapshot<'t>>) -> Iter<'t> {
-        Iter { inner: Either::Read(Box::new(range)) }
+        Iter::new(Either::Read(Box::new(range)))
     }
 
     pub(crate) fn writing(range: Range<'t, crate::dirty::View<'t>>) -> Iter<'t> {
-        Iter { inner: Either::Write(Box::new(range)) }
+        Iter::new(Either::Write(Box::new(range)))
+    }
+
+    fn new(inner: Either<'t>) -> Iter<'t> {
+        Iter { offsets: [].iter(), page: &[], at: tree::Ref::NONE, inner }
+    }
+
+    /// On to the next leaf; false at the end.
+    #[inline(never)]
+    fn refill(&mut self) -> Result<bool> {
+        let Some(run) = in_range!(self, range => range.take_run())? else { return Ok(false) };
+        (self.offsets, self.page, self.at) = (run.offsets.iter(), run.page, run.at);
+        Ok(true)
+    }
+
+    /// A large value, or a damaged record.
+    #[cold]
+    fn slowly(&mut self, offset: usize) -> Result<Pair<'t>> {
+        let entry = page::entry_at(self.page, offset).map_err(self.at.damaged());
+        let value = entry.and_then(|entry| {
+            let value = in_range!(self, range => range.value(self.at, &entry))?;
+            Ok((entry.key, value))
+        });
+        if value.is_err() {
+            self.offsets = [].iter();
+            in_range!(self, range => range.end());
+        }
+        value
     }
 }
 
@@ -119,20 +159,30 @@ impl<'t> Iterator for Iter<'t> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        match &mut self.inner {
-            Either::Read(range) => range.next(),
-            Either::Write(range) => range.next(),
+        loop {
+            if let Some(offset) = self.offsets.next() {
+                let offset = usize::from(u16::from_le_bytes(*offset));
+                return match page::entry_at(self.page, offset) {
+                    Ok(entry) if entry.kind != ValueKind::Run => Some(Ok((entry.key, entry.value))),
+                    _ => Some(self.slowly(offset)),
+                };
+            }
+            match self.refill() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
         }
     }
 }
 
 impl DoubleEndedIterator for Iter<'_> {
-    #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        match &mut self.inner {
-            Either::Read(range) => range.next_back(),
-            Either::Write(range) => range.next_back(),
-        }
+        let rest = std::mem::take(&mut self.offsets).len();
+        in_range!(self, range => {
+            range.give_back(rest);
+            range.next_back()
+        })
     }
 }
 

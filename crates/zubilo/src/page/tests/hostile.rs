@@ -42,7 +42,9 @@ fn read_everything(page: &[u8], order: &Order, keys: &[Vec<u8>]) {
     for key in keys {
         let mut buf = NormBuf::default();
         let key = SearchKey::new(order, key, &mut buf);
-        let _ = Leaf::new(page).and_then(|l| l.search(order, &key).map(|_| l.hint(order, &key)));
+        let _ = Leaf::new(page).and_then(|l| {
+            l.search(order, &key).map(|_| (l.likely(&key), l.find(order, &key).is_ok()))
+        });
         let _ = Branch::new(page).and_then(|b| b.search(order, &key));
         let _ = Packed::new(page).and_then(|p| p.search(order, &key));
     }
@@ -50,7 +52,10 @@ fn read_everything(page: &[u8], order: &Order, keys: &[Vec<u8>]) {
         let _ = (leaf.check(order), leaf.used());
         for i in (0..leaf.count()).step_by(leaf.count() / 50 + 1).chain([leaf.count()]) {
             let _ = (leaf.key(i), leaf.entry(i), leaf.entry_size(i));
-            leaf.prefetch_entry(i);
+            let _ = leaf
+                .offsets()
+                .get(i)
+                .map(|at| super::super::entry_at(page, usize::from(u16::from_le_bytes(*at))));
         }
     }
     if let Ok(branch) = Branch::new(page) {
@@ -64,7 +69,7 @@ fn read_everything(page: &[u8], order: &Order, keys: &[Vec<u8>]) {
         let _ = (packed.item(0), packed.item(packed.count()), packed.item_size());
     }
     let _ = header::verify(page, 3);
-    super::super::prefetch(page);
+    super::super::prefetch(page.as_ptr());
 }
 
 /// Two pages and arguments for the mutators; each runs on copies, and what it leaves is read.

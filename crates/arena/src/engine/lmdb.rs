@@ -1,0 +1,231 @@
+//! LMDB, called as a C program would.
+
+use std::ffi::{CStr, CString, c_uint};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr::{null, null_mut};
+
+use lmdb_master_sys as ffi;
+
+use super::{Engine, Mode, Reader, Settings, Writer};
+
+/// An open environment with its default database.
+pub(crate) struct Lmdb {
+    env: *mut ffi::MDB_env,
+    dbi: ffi::MDB_dbi,
+    path: PathBuf,
+}
+
+// SAFETY: environments may be used by many threads; each transaction here stays in its thread.
+unsafe impl Send for Lmdb {}
+// SAFETY: as above.
+unsafe impl Sync for Lmdb {}
+
+/// The library's name and version.
+pub(crate) fn version() -> String {
+    // SAFETY: the library returns a string that lives for ever.
+    let text = unsafe { CStr::from_ptr(ffi::mdb_version(null_mut(), null_mut(), null_mut())) };
+    text.to_string_lossy().into_owned()
+}
+
+#[track_caller]
+fn check(code: i32) {
+    assert_eq!(code, 0, "LMDB refused");
+}
+
+fn val(bytes: &[u8]) -> ffi::MDB_val {
+    ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
+}
+
+const EMPTY: ffi::MDB_val = ffi::MDB_val { mv_size: 0, mv_data: null_mut() };
+
+/// # Safety
+/// The value was filled by the library, and its transaction lives for `'t`.
+#[inline(always)]
+unsafe fn bytes<'t>(val: &ffi::MDB_val) -> &'t [u8] {
+    // SAFETY: the library gives pointers into its map or the transaction's pages.
+    unsafe { std::slice::from_raw_parts(val.mv_data.cast(), val.mv_size) }
+}
+
+impl Engine for Lmdb {
+    type Reader<'t> = Txn;
+    type Writer<'t> = Txn;
+
+    fn create(dir: &Path, settings: Settings) -> Lmdb {
+        let path = dir.join("lmdb");
+        let name = CString::new(path.as_os_str().as_bytes()).expect("a path");
+        let mut flags = ffi::MDB_NOSUBDIR | ffi::MDB_NOTLS;
+        flags |= match settings.mode {
+            Mode::Sync => 0,
+            Mode::Lazy => ffi::MDB_NOMETASYNC,
+            Mode::NoSync => ffi::MDB_NOSYNC,
+        };
+        if settings.write_map {
+            flags |= ffi::MDB_WRITEMAP;
+        }
+        let mut env = null_mut();
+        let mut dbi = 0;
+        // SAFETY: the calls are made in the documented order with valid pointers.
+        unsafe {
+            check(ffi::mdb_env_create(&mut env));
+            check(ffi::mdb_env_set_mapsize(env, 64 << 30));
+            check(ffi::mdb_env_open(env, name.as_ptr(), flags as c_uint, 0o644));
+            let mut txn = null_mut();
+            check(ffi::mdb_txn_begin(env, null_mut(), 0, &mut txn));
+            check(ffi::mdb_dbi_open(txn, null(), 0, &mut dbi));
+            check(ffi::mdb_txn_commit(txn));
+        }
+        Lmdb { env, dbi, path }
+    }
+
+    fn read<R>(&self, work: impl for<'t> FnOnce(Txn) -> R) -> R {
+        let txn = self.begin(ffi::MDB_RDONLY as c_uint);
+        let result = work(Txn { txn, dbi: self.dbi });
+        // SAFETY: the transaction is live and nothing borrows from it any more.
+        unsafe { ffi::mdb_txn_abort(txn) };
+        result
+    }
+
+    fn begin_end(&self, times: u64) {
+        let txn = self.begin(ffi::MDB_RDONLY as c_uint);
+        // SAFETY: a read-only transaction may be reset and renewed.
+        unsafe {
+            for _ in 0..times {
+                ffi::mdb_txn_reset(txn);
+                check(ffi::mdb_txn_renew(txn));
+            }
+            ffi::mdb_txn_abort(txn);
+        }
+    }
+
+    fn write<R>(&self, work: impl for<'t> FnOnce(&mut Txn) -> R) -> R {
+        let txn = self.begin(0);
+        let result = work(&mut Txn { txn, dbi: self.dbi });
+        // SAFETY: the transaction is live and nothing borrows from it any more.
+        check(unsafe { ffi::mdb_txn_commit(txn) });
+        result
+    }
+
+    fn write_shared<R: Send>(&self, work: impl for<'t> FnOnce(&mut Txn) -> R + Send) -> R {
+        self.write(work)
+    }
+
+    fn sync(&self) {
+        // SAFETY: the environment is open.
+        check(unsafe { ffi::mdb_env_sync(self.env, 1) });
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        super::allocated(&self.path)
+    }
+}
+
+impl Lmdb {
+    fn begin(&self, flags: c_uint) -> *mut ffi::MDB_txn {
+        let mut txn = null_mut();
+        // SAFETY: the environment is open.
+        check(unsafe { ffi::mdb_txn_begin(self.env, null_mut(), flags, &mut txn) });
+        txn
+    }
+}
+
+impl Drop for Lmdb {
+    fn drop(&mut self) {
+        // SAFETY: no transaction outlives the borrow of self that made it.
+        unsafe { ffi::mdb_env_close(self.env) };
+    }
+}
+
+/// A transaction and the database.
+pub(crate) struct Txn {
+    txn: *mut ffi::MDB_txn,
+    dbi: ffi::MDB_dbi,
+}
+
+impl Txn {
+    #[inline(always)]
+    fn lookup(&self, key: &[u8]) -> Option<&[u8]> {
+        let (mut key, mut data) = (val(key), EMPTY);
+        // SAFETY: a live transaction; the result is borrowed from self.
+        unsafe {
+            match ffi::mdb_get(self.txn, self.dbi, &mut key, &mut data) {
+                0 => Some(bytes(&data)),
+                ffi::MDB_NOTFOUND => None,
+                code => panic!("LMDB refused: {code}"),
+            }
+        }
+    }
+
+    fn store(&mut self, key: &[u8], value: &[u8], flags: u32) {
+        let (mut key, mut data) = (val(key), val(value));
+        // SAFETY: a live write transaction; the library copies key and value.
+        check(unsafe { ffi::mdb_put(self.txn, self.dbi, &mut key, &mut data, flags as c_uint) });
+    }
+
+    fn walk(&self, from: Option<&[u8]>, count: usize, mut each: impl FnMut(&[u8], &[u8])) {
+        let mut cursor = null_mut();
+        let mut key = from.map_or(EMPTY, val);
+        let mut data = EMPTY;
+        // SAFETY: a live transaction; the cursor is closed before it ends, what it gives is
+        // borrowed for the call only.
+        unsafe {
+            check(ffi::mdb_cursor_open(self.txn, self.dbi, &mut cursor));
+            let mut op = if from.is_some() { ffi::MDB_SET_RANGE } else { ffi::MDB_FIRST };
+            for _ in 0..count {
+                if ffi::mdb_cursor_get(cursor, &mut key, &mut data, op) != 0 {
+                    break;
+                }
+                each(bytes(&key), bytes(&data));
+                op = ffi::MDB_NEXT;
+            }
+            ffi::mdb_cursor_close(cursor);
+        }
+    }
+}
+
+impl Reader for Txn {
+    #[inline(always)]
+    fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        self.lookup(key)
+    }
+
+    /// LMDB has no batched look-up.
+    #[inline(always)]
+    fn get_many(&self, keys: &[&[u8]], mut found: impl FnMut(usize, Option<&[u8]>)) {
+        for (i, key) in keys.iter().enumerate() {
+            found(i, self.lookup(key));
+        }
+    }
+
+    fn scan(&self, each: impl FnMut(&[u8], &[u8])) {
+        self.walk(None, usize::MAX, each);
+    }
+
+    fn range(&self, from: &[u8], count: usize, each: impl FnMut(&[u8], &[u8])) {
+        self.walk(Some(from), count, each);
+    }
+}
+
+impl Writer for Txn {
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.store(key, value, 0);
+    }
+
+    fn append(&mut self, key: &[u8], value: &[u8]) {
+        self.store(key, value, ffi::MDB_APPEND);
+    }
+
+    fn get(&mut self, key: &[u8]) -> Option<&[u8]> {
+        self.lookup(key)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> bool {
+        let mut key = val(key);
+        // SAFETY: a live write transaction.
+        match unsafe { ffi::mdb_del(self.txn, self.dbi, &mut key, null_mut()) } {
+            0 => true,
+            ffi::MDB_NOTFOUND => false,
+            code => panic!("LMDB refused: {code}"),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Beginning and ending read transactions.
+
+use super::{Housed, NOSYNC, Sink};
+use crate::Config;
+use crate::clock::measure;
+use crate::duel::{Contender, Target, duel};
+use crate::engine::Engine;
+use crate::engine::lmdb::Lmdb;
+use crate::engine::zubilo::Zubilo;
+use crate::keys::Kind;
+
+const TIMES: u64 = 1_000_000;
+
+pub(crate) fn run(config: &Config, sink: Sink<'_>) {
+    if !config.wants("begin") {
+        return;
+    }
+    let ours = Housed::<Zubilo>::loaded(config, NOSYNC, Kind::Random16, 1000);
+    let peer = Housed::<Lmdb>::loaded(config, NOSYNC, Kind::Random16, 1000);
+    sink(duel(
+        "begin + end of a read",
+        "ns",
+        Target::Faster(1.0),
+        config,
+        true,
+        vec![
+            Contender::ours("zubilo read + drop", || begin_end(&ours.engine)),
+            Contender::peer("lmdb reset + renew", || begin_end(&peer.engine)),
+        ],
+    ));
+}
+
+fn begin_end(engine: &impl Engine) -> f64 {
+    measure(|| engine.begin_end(TIMES)).wall * 1e9 / TIMES as f64
+}

@@ -1,0 +1,145 @@
+//! Loading an empty store in transactions of 1,000 records, without flushes.
+
+use std::ops::Range;
+
+use super::{Housed, NOSYNC, NOSYNC_MAP, Sink, put_new};
+use crate::Config;
+use crate::clock::measure;
+use crate::duel::{Target, from_samples};
+use crate::engine::lmdb::Lmdb;
+use crate::engine::zubilo::Zubilo;
+use crate::engine::{Engine, Settings, Writer};
+use crate::keys::{KEY_MAX, Kind, value};
+
+/// Records a transaction.
+const BATCH: u64 = 1000;
+
+pub(crate) fn run(config: &Config, sink: Sink<'_>) {
+    let rounds = config.rounds.min(3);
+    if config.wants("load") {
+        let random = |e: &_| fill(e, Kind::Random16, 0..config.records, BATCH);
+        let random_peer = |e: &_| fill(e, Kind::Random16, 0..config.records, BATCH);
+        loads(
+            config,
+            sink,
+            "load random",
+            rounds,
+            Target::AtMostShare(0.5),
+            vec![
+                Side::ours("zubilo", config, NOSYNC, random),
+                Side::ours("zubilo writable map", config, NOSYNC_MAP, random),
+                Side::peer("lmdb NOSYNC", config, NOSYNC, random_peer),
+                Side::peer("lmdb NOSYNC|WRITEMAP", config, NOSYNC_MAP, random_peer),
+            ],
+        );
+    }
+    if config.wants("sorted") {
+        let plain = |e: &_| fill(e, Kind::Dense, 0..config.records, BATCH);
+        let plain_peer = |e: &_| fill(e, Kind::Dense, 0..config.records, BATCH);
+        let append = |e: &_| fill_append(e, 0..config.records);
+        loads(
+            config,
+            sink,
+            "load sorted",
+            rounds,
+            Target::Faster(1.0),
+            vec![
+                Side::ours("zubilo", config, NOSYNC, plain),
+                Side::ours("zubilo writable map", config, NOSYNC_MAP, plain),
+                Side::peer("lmdb NOSYNC plain", config, NOSYNC, plain_peer),
+                Side::peer("lmdb NOSYNC APPEND", config, NOSYNC, append),
+                Side::peer("lmdb NOSYNC|WRITEMAP APPEND", config, NOSYNC_MAP, append),
+            ],
+        );
+    }
+}
+
+/// CPU and wall microseconds a record, and bytes a record on disk.
+type Sample = [f64; 3];
+
+struct Side<'s> {
+    label: String,
+    ours: bool,
+    run: Box<dyn Fn() -> Sample + 's>,
+}
+
+impl<'s> Side<'s> {
+    fn ours(
+        label: &str,
+        config: &'s Config,
+        settings: Settings,
+        work: impl Fn(&Zubilo) + 's,
+    ) -> Side<'s> {
+        let run = Box::new(move || load(config, settings, &work));
+        Side { label: label.into(), ours: true, run }
+    }
+
+    fn peer(
+        label: &str,
+        config: &'s Config,
+        settings: Settings,
+        work: impl Fn(&Lmdb) + 's,
+    ) -> Side<'s> {
+        let run = Box::new(move || load(config, settings, &work));
+        Side { label: label.into(), ours: false, run }
+    }
+}
+
+fn loads(
+    config: &Config,
+    sink: Sink<'_>,
+    name: &str,
+    rounds: usize,
+    target: Target,
+    mut sides: Vec<Side<'_>>,
+) {
+    sides.retain(|side| side.label.contains(&config.side));
+    let mut samples = vec![vec![Vec::new(); sides.len()]; 3];
+    for round in 0..rounds {
+        for i in 0..sides.len() {
+            let i = if round % 2 == 0 { i } else { sides.len() - 1 - i };
+            for (list, value) in samples.iter_mut().zip((sides[i].run)()) {
+                list[i].push(value);
+            }
+        }
+    }
+    let labels = || sides.iter().map(|s| (s.label.clone(), s.ours));
+    let mut figure = |what: &str, unit, target, samples: &[Vec<f64>]| {
+        sink(from_samples(&format!("{name}: {what}"), unit, target, labels(), samples));
+    };
+    figure("CPU", "us/rec", target, &samples[0]);
+    figure("wall", "us/rec", Target::None, &samples[1]);
+    figure("file", "B/rec", Target::Faster(1.0), &samples[2]);
+}
+
+fn load<E: Engine>(config: &Config, settings: Settings, work: &dyn Fn(&E)) -> Sample {
+    let housed = Housed::<E>::new(config, settings);
+    let cost = measure(|| work(&housed.engine));
+    let records = config.records as f64;
+    let bytes = housed.engine.disk_bytes() as f64;
+    [cost.cpu * 1e6 / records, cost.wall * 1e6 / records, bytes / records]
+}
+
+/// Puts the records of these serial numbers, in their order.
+pub(crate) fn fill(engine: &impl Engine, kind: Kind, serials: Range<u64>, batch: u64) {
+    let mut first = serials.start;
+    while first < serials.end {
+        let last = (first + batch).min(serials.end);
+        engine.write(|writer| (first..last).for_each(|serial| put_new(writer, kind, serial)));
+        first = last;
+    }
+}
+
+fn fill_append(engine: &impl Engine, serials: Range<u64>) {
+    let mut first = serials.start;
+    while first < serials.end {
+        let last = (first + BATCH).min(serials.end);
+        engine.write(|writer| {
+            let mut buffer = [0; KEY_MAX];
+            for serial in first..last {
+                writer.append(Kind::Dense.key(serial, &mut buffer), &value(serial, 0));
+            }
+        });
+        first = last;
+    }
+}

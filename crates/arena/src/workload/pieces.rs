@@ -1,0 +1,58 @@
+//! How many pieces a durable commit writes, in a fresh and in an aged store.
+
+use super::crud::Flock;
+use super::{Place, SYNC, Sink};
+use crate::Config;
+use crate::duel::{Target, from_samples};
+use crate::engine::Engine;
+use crate::engine::counting::{Counted, take};
+use crate::engine::zubilo::{Zubilo, options};
+use crate::keys::Kind;
+
+/// Records before the first transaction.
+const RECORDS: u64 = 1_000_000;
+/// Commits counted at each point.
+const COMMITS: usize = 1000;
+
+pub(crate) fn run(config: &Config, sink: Sink<'_>) {
+    if !config.wants("pieces") {
+        return;
+    }
+    let records = config.records.min(RECORDS);
+    let place = Place::new(config);
+    let (file, counter) = Counted::open(&place.0.join("zubilo"), 4096);
+    let env = zubilo::Env::open_parts(Box::new(file), [1; 16], options(SYNC)).expect("open");
+    let zubilo = Zubilo::on(env);
+    super::load::fill(&zubilo, Kind::Random16, 0..records, records / 20);
+    let mut flock = Flock::new(0, 1, records);
+    let mut commit = || {
+        take(&counter);
+        let plan = flock.plan();
+        zubilo.write(|writer| plan.apply(writer));
+        take(&counter)
+    };
+    let label = || std::iter::once(("zubilo Sync".to_owned(), true));
+    let mut age = |name: &str, before: u64, target: Target, sink: Sink<'_>| {
+        for _ in 0..before {
+            commit();
+        }
+        let counts: Vec<_> = (0..COMMITS).map(|_| commit()).collect();
+        let of = |f: &dyn Fn(&crate::engine::counting::Counts) -> f64| -> Vec<f64> {
+            counts.iter().map(f).collect()
+        };
+        let pieces = of(&|c| c.pieces as f64);
+        let mean = pieces.iter().sum::<f64>() / pieces.len() as f64;
+        let size = zubilo.disk_bytes() as f64 / zubilo.live_bytes() as f64;
+        let mut figure = |what: &str, unit, target, samples: Vec<f64>| {
+            let name = format!("pieces {name}: {what}");
+            sink(from_samples(&name, unit, target, label(), &[samples]));
+        };
+        figure("median", "pieces", target, pieces);
+        figure("mean", "pieces", Target::None, vec![mean]);
+        figure("bytes", "B/txn", Target::None, of(&|c| c.bytes as f64));
+        figure("flushes", "flushes", Target::AtMost(1.0), of(&|c| c.flushes as f64));
+        figure("file over live", "times", Target::AtMost(1.6), vec![size]);
+    };
+    age("fresh", 0, Target::AtMost(2.0), sink);
+    age("aged", config.records / 50, Target::AtMost(2.0), sink);
+}
