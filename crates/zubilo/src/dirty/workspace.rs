@@ -104,9 +104,9 @@ impl<'w> Pages<'w> for View<'w> {
     }
 
     #[inline]
-    fn prefetch_all(&self, at: Ref) {
+    fn prefetch_heap(&self, at: Ref) {
         if at.slot().is_none() {
-            self.snapshot.prefetch_all(at);
+            self.snapshot.prefetch_heap(at);
         }
     }
 }

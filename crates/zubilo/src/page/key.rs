@@ -121,6 +121,24 @@ fn reversed<'k>(raw: &[u8], buf: &'k mut NormBuf) -> &'k [u8] {
     &buf.large
 }
 
+/// Whether two byte strings are equal. Prefixes and keys are short: words compared in place cost
+/// less than the call of the library's function.
+#[inline(always)]
+pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    if let (Some(x), Some(y)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        // The last word may overlap the one before.
+        let (a, b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+        return x == y && a.iter().zip(b).all(|(x, y)| x == y);
+    }
+    if let (Some(x), Some(y)) = (a.last_chunk::<4>(), b.last_chunk::<4>()) {
+        return x == y && a.first_chunk::<4>() == b.first_chunk::<4>();
+    }
+    a.iter().zip(b).all(|(x, y)| x == y)
+}
+
 /// Byte `i` of a key's normal form and those behind it, at most four, as a head.
 #[inline(always)]
 pub(crate) fn head_of(rest: &[u8]) -> u32 {

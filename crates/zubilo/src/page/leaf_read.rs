@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::num::{load_u16, load_u32};
 
-use super::key::{NormBuf, Order, SearchKey};
+use super::key::{NormBuf, Order, SearchKey, same};
 use super::slots::{Slots, head_behind};
 use super::{Damage, HEADER, Kind, header};
 
@@ -122,7 +122,7 @@ impl<'p> Leaf<'p> {
                 return Ok(None);
             }
             let entry = self.entry(low)?;
-            if entry.key == key.raw() {
+            if same(entry.key, key.raw()) {
                 return Ok(Some(entry));
             }
         }

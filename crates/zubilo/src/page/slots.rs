@@ -4,7 +4,7 @@ use std::hint::select_unpredictable;
 
 use crate::num::load_u16;
 
-use super::key::head_of;
+use super::key::{head_of, same};
 use super::{Damage, FLAG_PLAIN, HEADER, header};
 
 /// Heads counted at once at the end of a search: a number that the compiler turns into a few vector
@@ -88,9 +88,9 @@ impl<'p> Slots<'p> {
         if self.arrays == HEADER {
             return Ok(norm);
         }
-        match norm.strip_prefix(self.prefix()) {
-            Some(rest) => Ok(rest),
-            None => Err(norm.cmp(self.prefix())),
+        match norm.split_at_checked(self.arrays - HEADER) {
+            Some((start, rest)) if same(start, self.prefix()) => Ok(rest),
+            _ => Err(norm.cmp(self.prefix())),
         }
     }
 
