@@ -139,17 +139,22 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     a.iter().zip(b).all(|(x, y)| x == y)
 }
 
-/// Byte `i` of a key's normal form and those behind it, at most four, as a head.
+/// Head of a normal form behind a prefix of `prefix_len` bytes.
+///
+/// A short rest is shifted out of the four bytes that it ends: put together in a buffer it would
+/// have to wait for the bytes to arrive there one by one.
 #[inline(always)]
-pub(crate) fn head_of(rest: &[u8]) -> u32 {
-    match rest.first_chunk::<4>() {
-        Some(bytes) => u32::from_be_bytes(*bytes),
-        None => {
-            let mut padded = [0; 4];
-            for (to, from) in padded.iter_mut().zip(rest) {
-                *to = *from;
-            }
-            u32::from_be_bytes(padded)
+pub(crate) fn head_behind(norm: &[u8], prefix_len: usize) -> u32 {
+    let rest = norm.get(prefix_len..).unwrap_or_default();
+    match (rest.first_chunk::<4>(), norm.last_chunk::<4>()) {
+        (Some(bytes), _) => u32::from_be_bytes(*bytes),
+        (None, Some(bytes)) => {
+            let missing = 4 - rest.len() as u32;
+            (u64::from(u32::from_be_bytes(*bytes)) << (8 * missing)) as u32
+        }
+        (None, None) => {
+            let byte = |i| rest.get(i).map_or(0, |b| u32::from(*b));
+            byte(0) << 24 | byte(1) << 16 | byte(2) << 8
         }
     }
 }

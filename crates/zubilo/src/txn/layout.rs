@@ -137,11 +137,10 @@ impl<'t> Layout<'t> {
 
     fn children(&mut self, slot: u32, level: u8) -> Result<()> {
         let at = Ref::dirty(slot);
-        let count = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?.count();
-        for i in 0..count {
-            let branch = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?;
-            let child = Ref(branch.child(i).map_err(at.damaged())?);
-            let Some(below) = child.slot() else { continue };
+        let mut next = 0;
+        // Most children are clean: those that are not are searched for in one sweep.
+        while let Some((i, below)) = self.next_dirty(slot, next)? {
+            next = i + 1;
             if self.ws.arena().level(below) != self.level {
                 continue;
             }
@@ -149,6 +148,16 @@ impl<'t> Layout<'t> {
             branch::set_child(self.ws.page_mut(slot)?, i, new.0).map_err(at.damaged())?;
         }
         Ok(())
+    }
+
+    /// The first dirty child of a branch from `from` on: its index and its slot.
+    fn next_dirty(&self, slot: u32, from: usize) -> Result<Option<(usize, u32)>> {
+        let at = Ref::dirty(slot);
+        let branch = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?;
+        let children = branch.children().get(from..).unwrap_or_default();
+        let dirty = |child: &[u8; 8]| Ref(u64::from_le_bytes(*child)).slot();
+        let found = children.iter().enumerate().find_map(|(i, c)| Some((from + i, dirty(c)?)));
+        Ok(found)
     }
 
     /// Lays out the large values that a leaf refers to.
@@ -217,7 +226,6 @@ impl Written {
     /// order. With `digest`, gives the checksum over all of them.
     pub(super) fn write(&mut self, env: &EnvInner, ws: &Workspace, digest: bool) -> Result<u64> {
         self.pieces.sort_unstable_by_key(|(first, _)| *first);
-        let zeros = [0u8; 65536];
         let mut hasher = digest.then(XxHash3_64::new);
         let mut batch = Batch::new(env);
         for (first, piece) in &self.pieces {
@@ -227,8 +235,7 @@ impl Written {
             };
             let lost = Error::Invalid("a page to be written is lost");
             let bytes = bytes.ok_or(lost)?;
-            let pad = bytes.len().next_multiple_of(env.page_size()) - bytes.len();
-            let pad = zeros.get(..pad).unwrap_or_default();
+            let pad = padding(bytes.len(), env.page_size());
             if let Some(hasher) = &mut hasher {
                 hasher.write(bytes);
                 hasher.write(pad);
@@ -263,6 +270,12 @@ impl Written {
             Piece::Run(index) => (None, Some(*index)),
         })
     }
+}
+
+/// The zeros that fill the last page of `len` bytes.
+fn padding(len: usize, page_size: usize) -> &'static [u8] {
+    static ZEROS: [u8; 65536] = [0; 65536];
+    ZEROS.get(..len.next_multiple_of(page_size) - len).unwrap_or_default()
 }
 
 /// Gathers adjacent pieces into one system call.
@@ -308,13 +321,11 @@ impl<'w> Batch<'w> {
 
 /// Writes bytes of their own to allocated pages, padded with zeros to whole pages.
 pub(super) fn write_blob(env: &EnvInner, first: u64, bytes: &[u8]) -> Result<()> {
-    let zeros = [0u8; 65536];
-    let pad = bytes.len().next_multiple_of(env.page_size()) - bytes.len();
+    let pad = padding(bytes.len(), env.page_size());
     let mut batch = Batch::new(env);
     batch.add(first << env.shift, bytes)?;
-    if pad > 0 {
-        let at = (first << env.shift) + bytes.len() as u64;
-        batch.add(at, zeros.get(..pad).unwrap_or_default())?;
+    if !pad.is_empty() {
+        batch.add((first << env.shift) + bytes.len() as u64, pad)?;
     }
     batch.flush()
 }
