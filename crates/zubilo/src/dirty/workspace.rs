@@ -104,6 +104,13 @@ impl<'w> Pages<'w> for View<'w> {
     }
 
     #[inline]
+    fn prefetch_page(&self, at: Ref) {
+        if at.slot().is_none() {
+            self.snapshot.prefetch_page(at);
+        }
+    }
+
+    #[inline]
     fn prefetch_heap(&self, at: Ref) {
         if at.slot().is_none() {
             self.snapshot.prefetch_heap(at);

@@ -3,7 +3,7 @@
 use super::header;
 
 /// Of larger pages no more than this is fetched ahead: it would drive out what is in use.
-const HEAP_MAX: usize = 8192;
+const AHEAD_MAX: usize = 8192;
 
 /// Fetches the header and the first heads of the page at an address, which need not be valid.
 #[inline(always)]
@@ -17,9 +17,13 @@ pub(crate) fn prefetch(page: *const u8) {
 #[inline]
 pub(crate) fn prefetch_heap(page: &[u8]) {
     let from = (header::heap(page) as usize).min(page.len()) & !63;
-    let lines = (page.len() - from).min(HEAP_MAX) / 64;
-    let start = page.as_ptr().wrapping_add(from);
-    for line in 0..lines {
+    prefetch_page(page.as_ptr().wrapping_add(from), page.len() - from);
+}
+
+/// Fetches a page, of which `len` bytes are wanted.
+#[inline]
+pub(crate) fn prefetch_page(start: *const u8, len: usize) {
+    for line in 0..len.min(AHEAD_MAX) / 64 {
         fetch(start.wrapping_add(line * 64));
     }
 }

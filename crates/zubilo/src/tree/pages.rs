@@ -63,6 +63,8 @@ pub(crate) trait Pages<'p>: Copy {
     fn prefetch(&self, at: Ref);
     /// Asks the CPU to fetch the heap of a page, whose header has been asked for before.
     fn prefetch_heap(&self, at: Ref);
+    /// Asks the CPU to fetch a page from end to end.
+    fn prefetch_page(&self, at: Ref);
 }
 
 /// The pages of one snapshot in the map.
@@ -166,6 +168,11 @@ impl<'p> Pages<'p> for Snapshot<'p> {
     #[inline(always)]
     fn prefetch(&self, at: Ref) {
         page::prefetch(self.base.wrapping_add((at.0 as usize) << self.shift));
+    }
+
+    #[inline]
+    fn prefetch_page(&self, at: Ref) {
+        page::prefetch_page(self.base.wrapping_add((at.0 as usize) << self.shift), self.size);
     }
 
     #[inline]

@@ -50,10 +50,10 @@ impl Places {
 
     /// The first of `count` adjacent pages.
     fn take(&mut self, count: u64) -> Result<u64> {
-        let short = Error::Invalid("fewer pages were allocated than the commit needs");
-        let Some(extent) = self.extents.last_mut() else { return Err(short) };
+        let short = || Error::Invalid("fewer pages were allocated than the commit needs");
+        let Some(extent) = self.extents.last_mut() else { return Err(short()) };
         if extent.count < count {
-            return Err(short);
+            return Err(short());
         }
         let first = extent.first;
         extent.first += count;
@@ -233,8 +233,8 @@ impl Written {
                 Piece::Page(slot) => ws.arena().page(*slot),
                 Piece::Run(index) => ws.dirty_run(*index),
             };
-            let lost = Error::Invalid("a page to be written is lost");
-            let bytes = bytes.ok_or(lost)?;
+            let lost = || Error::Invalid("a page to be written is lost");
+            let bytes = bytes.ok_or_else(lost)?;
             let pad = padding(bytes.len(), env.page_size());
             if let Some(hasher) = &mut hasher {
                 hasher.write(bytes);
