@@ -94,8 +94,7 @@ impl Error {
         op: &'static str,
         path: &std::path::Path,
     ) -> impl FnOnce(io::Error) -> Error {
-        let path = Some(Box::new(path.to_path_buf()));
-        move |source| Error::Io { op, path, source }
+        move |source| Error::Io { op, path: Some(Box::new(path.to_path_buf())), source }
     }
 }
 

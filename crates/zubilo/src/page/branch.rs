@@ -8,8 +8,8 @@
 use crate::num::{store_u16, store_u64};
 
 use super::branch_read::{Branch, IN_HEAD};
-use super::key::{Order, common_len};
-use super::slots::{arrays_at, head_behind};
+use super::key::{Order, common_len, head_behind};
+use super::slots::arrays_at;
 use super::{Damage, HEADER, Kind, header};
 
 /// Bytes of an entry's slots.

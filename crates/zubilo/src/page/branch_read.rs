@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::num::load_u64;
 
-use super::key::{Order, SearchKey, head_of};
+use super::key::{Order, SearchKey};
 use super::slots::Slots;
 use super::{Damage, HEADER, Kind, header};
 
@@ -69,22 +69,22 @@ impl<'p> Branch<'p> {
         if self.slots.plain {
             return self.search_plain(order, key.raw());
         }
-        let rest = match self.slots.strip(key.norm()) {
-            Ok(rest) => rest,
+        let head = match self.slots.head_for(key.norm()) {
+            Ok(head) => head,
             Err(Ordering::Less) => return Ok(0),
             Err(_) => return Ok(self.count().saturating_sub(1)),
         };
-        let head = head_of(rest);
         let low = self.slots.lower(1, head);
         if low >= self.count() || self.slots.head(low) != head {
             return Ok(low - 1);
         }
-        self.search_equal(low, head, rest)
+        self.search_equal(low, head, key.norm())
     }
 
     /// As `search`, among the separators from `low` on that share the key's head. These methods
     /// take the view by value: by reference it would have to be in memory for the search, too.
-    fn search_equal(self, mut low: usize, head: u32, rest: &[u8]) -> Result<usize, Damage> {
+    fn search_equal(self, mut low: usize, head: u32, norm: &[u8]) -> Result<usize, Damage> {
+        let rest = norm.get(self.prefix().len()..).unwrap_or_default();
         let mut high = self.slots.upper(low, head);
         while low < high {
             let middle = low + (high - low) / 2;

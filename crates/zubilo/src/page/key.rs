@@ -127,17 +127,41 @@ fn reversed<'k>(raw: &[u8], buf: &'k mut NormBuf) -> &'k [u8] {
     &buf.large
 }
 
-/// Byte `i` of a key's normal form and those behind it, at most four, as a head.
+/// Whether two byte strings are equal. Prefixes and keys are short: words compared in place cost
+/// less than the call of the library's function.
 #[inline(always)]
-pub(crate) fn head_of(rest: &[u8]) -> u32 {
-    // Short rests are common (a page of dense integers) and a loop or a copy would cost more than
-    // the search that follows.
-    match *rest {
-        [a, b, c, d, ..] => u32::from_be_bytes([a, b, c, d]),
-        [a, b, c] => u32::from_be_bytes([a, b, c, 0]),
-        [a, b] => u32::from_be_bytes([a, b, 0, 0]),
-        [a] => u32::from_be_bytes([a, 0, 0, 0]),
-        [] => 0,
+pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    if let (Some(x), Some(y)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        // The last word may overlap the one before.
+        let (a, b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+        return x == y && a.iter().zip(b).all(|(x, y)| x == y);
+    }
+    if let (Some(x), Some(y)) = (a.last_chunk::<4>(), b.last_chunk::<4>()) {
+        return x == y && a.first_chunk::<4>() == b.first_chunk::<4>();
+    }
+    a.iter().zip(b).all(|(x, y)| x == y)
+}
+
+/// Head of a normal form behind a prefix of `prefix_len` bytes.
+///
+/// A short rest is shifted out of the four bytes that it ends: put together in a buffer it would
+/// have to wait for the bytes to arrive there one by one.
+#[inline(always)]
+pub(crate) fn head_behind(norm: &[u8], prefix_len: usize) -> u32 {
+    let rest = norm.get(prefix_len..).unwrap_or_default();
+    match (rest.first_chunk::<4>(), norm.last_chunk::<4>()) {
+        (Some(bytes), _) => u32::from_be_bytes(*bytes),
+        (None, Some(bytes)) => {
+            let missing = 4 - rest.len() as u32;
+            (u64::from(u32::from_be_bytes(*bytes)) << (8 * missing)) as u32
+        }
+        (None, None) => {
+            let byte = |i| rest.get(i).map_or(0, |b| u32::from(*b));
+            byte(0) << 24 | byte(1) << 16 | byte(2) << 8
+        }
     }
 }
 

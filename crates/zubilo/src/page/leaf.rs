@@ -11,9 +11,9 @@
 
 use crate::num::store_u16;
 
-use super::key::{NormBuf, Order, SearchKey, common_len};
+use super::key::{NormBuf, Order, SearchKey, common_len, head_behind};
 use super::leaf_read::{KEY_LEN_MAX, Leaf, RECORD_HEAD, ValueKind, key_field};
-use super::slots::{arrays_at, head_behind};
+use super::slots::arrays_at;
 use super::{Damage, HEADER, Kind, header};
 
 /// Bytes of an entry's slots.

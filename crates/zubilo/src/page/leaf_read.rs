@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use crate::num::{load_u16, load_u32};
 
-use super::key::{NormBuf, Order, SearchKey};
-use super::slots::{Slots, head_behind};
+use super::key::{NormBuf, Order, SearchKey, head_behind, same};
+use super::slots::Slots;
 use super::{Damage, HEADER, Kind, header};
 
 /// Bytes before a record's key.
@@ -86,12 +86,11 @@ impl<'p> Leaf<'p> {
         if self.slots.plain {
             return self.search_between(order, key.raw(), 0, self.count());
         }
-        let rest = match self.slots.strip(key.norm()) {
-            Ok(rest) => rest,
+        let head = match self.slots.head_for(key.norm()) {
+            Ok(head) => head,
             Err(Ordering::Less) => return Ok(Err(0)),
             Err(_) => return Ok(Err(self.count())),
         };
-        let head = super::key::head_of(rest);
         let low = self.slots.lower(0, head);
         if low >= self.count() || self.slots.head(low) != head {
             return Ok(Err(low));
@@ -115,14 +114,13 @@ impl<'p> Leaf<'p> {
         key: &SearchKey<'_>,
     ) -> Result<Option<Entry<'p>>, Damage> {
         if !self.slots.plain {
-            let Ok(rest) = self.slots.strip(key.norm()) else { return Ok(None) };
-            let head = super::key::head_of(rest);
+            let Ok(head) = self.slots.head_for(key.norm()) else { return Ok(None) };
             let low = self.slots.lower(0, head);
             if low >= self.count() || self.slots.head(low) != head {
                 return Ok(None);
             }
             let entry = self.entry(low)?;
-            if entry.key == key.raw() {
+            if same(entry.key, key.raw()) {
                 return Ok(Some(entry));
             }
         }
@@ -143,10 +141,8 @@ impl<'p> Leaf<'p> {
     /// head; for `entry_at`.
     #[inline(always)]
     pub(crate) fn likely(&self, key: &SearchKey<'_>) -> Option<usize> {
-        match self.slots.strip(key.norm()) {
-            Ok(rest) if !self.slots.plain => {
-                self.slots.offset(self.slots.lower(0, super::key::head_of(rest))).ok()
-            }
+        match self.slots.head_for(key.norm()) {
+            Ok(head) if !self.slots.plain => self.slots.offset(self.slots.lower(0, head)).ok(),
             _ => None,
         }
     }

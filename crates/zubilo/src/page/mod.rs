@@ -22,9 +22,9 @@ mod slots;
 mod tests;
 
 pub(crate) use branch_read::Branch;
-pub(crate) use key::{NormBuf, Order, SearchKey, separator};
+pub(crate) use key::{NormBuf, Order, SearchKey, same, separator};
 pub(crate) use leaf_read::{Entry, Leaf, ValueKind, entry_at};
-pub(crate) use prefetch::{prefetch, prefetch_all, touch};
+pub(crate) use prefetch::{prefetch, prefetch_heap, prefetch_page, touch};
 
 /// What is wrong with a page; becomes [`crate::Error::Corrupted`] together with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

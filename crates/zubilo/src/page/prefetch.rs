@@ -1,7 +1,9 @@
 //! Asking the CPU for a page that will be needed soon.
 
+use super::header;
+
 /// Of larger pages no more than this is fetched ahead: it would drive out what is in use.
-const PAGE_MAX: usize = 8192;
+const AHEAD_MAX: usize = 8192;
 
 /// Fetches the header and the first heads of the page at an address, which need not be valid.
 #[inline(always)]
@@ -11,11 +13,18 @@ pub(crate) fn prefetch(page: *const u8) {
     }
 }
 
-/// Fetches a whole page: for scans, which read all of it and know it early enough.
+/// Fetches the heap of a page: for scans, which read all of it and know it early enough.
 #[inline]
-pub(crate) fn prefetch_all(page: &[u8]) {
-    for line in (0..page.len().min(PAGE_MAX)).step_by(64) {
-        fetch(page.as_ptr().wrapping_add(line));
+pub(crate) fn prefetch_heap(page: &[u8]) {
+    let from = (header::heap(page) as usize).min(page.len()) & !63;
+    prefetch_page(page.as_ptr().wrapping_add(from), page.len() - from);
+}
+
+/// Fetches a page, of which `len` bytes are wanted.
+#[inline]
+pub(crate) fn prefetch_page(start: *const u8, len: usize) {
+    for line in 0..len.min(AHEAD_MAX) / 64 {
+        fetch(start.wrapping_add(line * 64));
     }
 }
 

@@ -4,7 +4,7 @@ use std::hint::select_unpredictable;
 
 use crate::num::load_u16;
 
-use super::key::head_of;
+use super::key::{head_behind, same};
 use super::{Damage, FLAG_PLAIN, HEADER, header};
 
 /// Heads counted at once at the end of a search: a number that the compiler turns into a few vector
@@ -82,16 +82,15 @@ impl<'p> Slots<'p> {
         self.heads.get(i).map_or(0, |h| u32::from_le_bytes(*h))
     }
 
-    /// What is left of a normal form behind the prefix, or where it stands to all entries.
+    /// The head that a key with this normal form would have here, or where the key stands to all
+    /// entries because it does not share their prefix.
     #[inline(always)]
-    pub(super) fn strip<'k>(&self, norm: &'k [u8]) -> Result<&'k [u8], std::cmp::Ordering> {
-        if self.arrays == HEADER {
-            return Ok(norm);
+    pub(super) fn head_for(&self, norm: &[u8]) -> Result<u32, std::cmp::Ordering> {
+        let len = self.arrays - HEADER;
+        if len > 0 && !norm.get(..len).is_some_and(|start| same(start, self.prefix())) {
+            return Err(norm.cmp(self.prefix()));
         }
-        match norm.strip_prefix(self.prefix()) {
-            Some(rest) => Ok(rest),
-            None => Err(norm.cmp(self.prefix())),
-        }
+        Ok(head_behind(norm, len))
     }
 
     /// Index of the first head in [from, count) that is not less than `head`.
@@ -156,11 +155,6 @@ fn count_window(heads: &[[u8; 4]; WINDOW], before: impl Fn(u32) -> bool) -> usiz
         }
     }
     lanes.iter().sum::<u32>() as usize
-}
-
-/// Head of a normal form behind a prefix of `prefix_len` bytes.
-pub(super) fn head_behind(norm: &[u8], prefix_len: usize) -> u32 {
-    head_of(norm.get(prefix_len..).unwrap_or_default())
 }
 
 /// Checks that the spans of live records do not overlap, lie in the heap, and leave just the bytes

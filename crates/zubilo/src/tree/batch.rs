@@ -80,7 +80,7 @@ fn get_group<'p, P: Pages<'p>>(
     }
     for (i, (s, key)) in seekers.iter().zip(keys).enumerate() {
         let value = match page::entry_at(s.page, s.record) {
-            Ok(entry) if entry.key == *key => Some(value_of(pages, s.at, &entry)?),
+            Ok(entry) if page::same(entry.key, key) => Some(value_of(pages, s.at, &entry)?),
             _ => find_again(pages, order, s, key_of(key))?,
         };
         found(i, value);

@@ -2,7 +2,7 @@
 //! steps inside a leaf touch nothing else.
 
 use crate::error::Result;
-use crate::page::{Damage, Entry, Leaf, NormBuf, Order, SearchKey};
+use crate::page::{Branch, Damage, Entry, Leaf, NormBuf, Order, SearchKey};
 
 use super::lookup::{branch_at, descend, leaf_at, value_of};
 use super::{Pages, Path, Ref, TreeDesc};
@@ -141,8 +141,8 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
             let branch = branch_at(&self.pages, step.page, height - 1)?;
             self.path.push(step.page, index as usize, step.count as usize);
             let child = branch.child(index as usize).map_err(step.page.damaged())?;
-            if !back && let Ok(after) = branch.child(index as usize + 1) {
-                self.pages.prefetch_all(Ref(after));
+            if !back {
+                self.prefetch_after(&branch, index as usize);
             }
             self.descend_edge(Ref(child), height - 1, back)?;
             self.check_order(old, back)?;
@@ -150,6 +150,30 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
         }
         self.path.clear();
         Ok(false)
+    }
+
+    /// Asks for what comes after child `i`: of the next page the records, whose place its header
+    /// tells, which was asked for one step ago; of the one behind it the header.
+    fn prefetch_after(&self, branch: &Branch<'p>, i: usize) {
+        if let Ok(next) = branch.child(i + 1) {
+            self.pages.prefetch_heap(Ref(next));
+        }
+        if let Ok(second) = branch.child(i + 2) {
+            self.pages.prefetch(Ref(second));
+        }
+    }
+
+    /// The cursor is going to walk on: asks for the records of its leaf, and for the leaves behind.
+    pub(crate) fn prefetch_around(&self) {
+        let Some((at, ..)) = self.position() else { return };
+        self.pages.prefetch_heap(at);
+        let steps = self.path.steps();
+        if let Some(step) = steps.len().checked_sub(2).and_then(|up| steps.get(up))
+            && let Ok(branch) = branch_at(&self.pages, step.page, 1)
+        {
+            let behind = [1, 2].map(|i| branch.child(step.index as usize + i));
+            behind.into_iter().flatten().for_each(|child| self.pages.prefetch(Ref(child)));
+        }
     }
 
     /// A damaged file may lead to the same leaves again and again; keys that do not go on in

@@ -7,7 +7,7 @@ use crate::page::{
     self, Damage, FLAG_DIRTY_RUNS, Kind, Leaf, NormBuf, SearchKey, ValueKind, branch, header, leaf,
 };
 
-use super::lookup::descend;
+use super::lookup::descend_to_change;
 use super::{Pages, Path, Ref, RunRef, Tree};
 
 /// The way to the leaf of the last change, valid while nothing else changed the tree.
@@ -67,7 +67,7 @@ pub(crate) fn put(
         None => {
             let mut buf = NormBuf::default();
             let search = SearchKey::new(&tree.order, key, &mut buf);
-            descend(&ws.view(), &tree.desc, &tree.order, &search, &mut path)?
+            descend_to_change(&ws.view(), &tree.desc, &tree.order, &search, &mut path)?
         }
     };
     tree.finger.live = false;

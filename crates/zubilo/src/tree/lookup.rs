@@ -125,12 +125,40 @@ pub(crate) fn get<'p, P: Pages<'p>>(
 
 /// Fills `path` with the way to `key`; true when the key is there, else the last step is where
 /// it would be inserted. The path is empty when the tree is.
+#[inline]
 pub(crate) fn descend<'p, P: Pages<'p>>(
     pages: &P,
     desc: &TreeDesc,
     order: &Order,
     key: &SearchKey<'_>,
     path: &mut Path,
+) -> Result<bool> {
+    descend_by(pages, desc, order, key, path, |pages, child, _| pages.prefetch(child))
+}
+
+/// As `descend`, to a leaf that is likely to be copied: asks for all of it at once.
+#[inline]
+pub(crate) fn descend_to_change<'p, P: Pages<'p>>(
+    pages: &P,
+    desc: &TreeDesc,
+    order: &Order,
+    key: &SearchKey<'_>,
+    path: &mut Path,
+) -> Result<bool> {
+    descend_by(pages, desc, order, key, path, |pages, child, level| match level {
+        1 => pages.prefetch_page(child),
+        _ => pages.prefetch(child),
+    })
+}
+
+#[inline(always)]
+fn descend_by<'p, P: Pages<'p>>(
+    pages: &P,
+    desc: &TreeDesc,
+    order: &Order,
+    key: &SearchKey<'_>,
+    path: &mut Path,
+    prefetch: impl Fn(&P, Ref, u8),
 ) -> Result<bool> {
     path.clear();
     if desc.depth == 0 {
@@ -142,7 +170,7 @@ pub(crate) fn descend<'p, P: Pages<'p>>(
         let i = branch.search(order, key).map_err(at.damaged())?;
         let child = Ref(branch.child(i).map_err(at.damaged())?);
         path.push(at, i, branch.count());
-        pages.prefetch(child);
+        prefetch(pages, child, level);
         at = child;
     }
     let leaf = leaf_at(pages, at)?;

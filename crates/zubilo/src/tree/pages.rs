@@ -61,8 +61,10 @@ pub(crate) trait Pages<'p>: Copy {
     fn run(&self, holder: Ref, run: &RunRef) -> Result<&'p [u8]>;
     /// Asks the CPU to fetch the start of a page that is needed soon.
     fn prefetch(&self, at: Ref);
-    /// Asks the CPU to fetch all of a page that is to be read from end to end.
-    fn prefetch_all(&self, at: Ref);
+    /// Asks the CPU to fetch the heap of a page, whose header has been asked for before.
+    fn prefetch_heap(&self, at: Ref);
+    /// Asks the CPU to fetch a page from end to end.
+    fn prefetch_page(&self, at: Ref);
 }
 
 /// The pages of one snapshot in the map.
@@ -169,9 +171,14 @@ impl<'p> Pages<'p> for Snapshot<'p> {
     }
 
     #[inline]
-    fn prefetch_all(&self, at: Ref) {
+    fn prefetch_page(&self, at: Ref) {
+        page::prefetch_page(self.base.wrapping_add((at.0 as usize) << self.shift), self.size);
+    }
+
+    #[inline]
+    fn prefetch_heap(&self, at: Ref) {
         if let Some(bytes) = self.bytes(at.0, 1 << self.shift) {
-            page::prefetch_all(bytes);
+            page::prefetch_heap(bytes);
         }
     }
 }

@@ -37,6 +37,35 @@ impl Bounds {
     }
 }
 
+impl Bounds {
+    /// Index of the first entry of `leaf` behind the range's end.
+    fn high_in(&self, order: &Order, at: Ref, leaf: &Leaf<'_>) -> Result<usize> {
+        match &self.end {
+            Bound::Unbounded => Ok(leaf.count()),
+            Bound::Included(key) => index_of(order, at, leaf, key, true),
+            Bound::Excluded(key) => index_of(order, at, leaf, key, false),
+        }
+    }
+
+    /// Index of the first entry of `leaf` inside the range's start.
+    fn low_in(&self, order: &Order, at: Ref, leaf: &Leaf<'_>) -> Result<usize> {
+        match &self.start {
+            Bound::Unbounded => Ok(0),
+            Bound::Included(key) => index_of(order, at, leaf, key, false),
+            Bound::Excluded(key) => index_of(order, at, leaf, key, true),
+        }
+    }
+}
+
+fn index_of(order: &Order, at: Ref, leaf: &Leaf<'_>, key: &[u8], behind: bool) -> Result<usize> {
+    let mut buf = NormBuf::default();
+    let key = SearchKey::new(order, key, &mut buf);
+    Ok(match leaf.search(order, &key).map_err(at.damaged())? {
+        Ok(i) => i + usize::from(behind),
+        Err(i) => i,
+    })
+}
+
 /// One end of the range: a cursor, and in its leaf the entries [low, high) still to come.
 struct Side<'p, P: Pages<'p>> {
     cursor: Cursor<'p, P>,
@@ -56,6 +85,18 @@ pub(crate) struct Run<'p> {
     pub(crate) offsets: &'p [[u8; 2]],
 }
 
+impl<'p, P: Pages<'p>> Side<'p, P> {
+    /// Takes over the leaf that the cursor has come to from the left.
+    fn enter_forward(&mut self, bounds: &Bounds, order: &Order) -> Result<()> {
+        if let Some((at, leaf, index)) = self.cursor.position() {
+            let high = bounds.high_in(order, at, &leaf)?;
+            (self.at, self.leaf, self.low, self.high) = (at, leaf, index, high);
+            self.final_leaf = high < leaf.count();
+        }
+        Ok(())
+    }
+}
+
 /// A range from both ends.
 pub(crate) struct Range<'p, P: Pages<'p>> {
     pages: P,
@@ -66,46 +107,41 @@ pub(crate) struct Range<'p, P: Pages<'p>> {
     back: Option<Side<'p, P>>,
     started: (bool, bool),
     done: bool,
+    warm: Warm,
+}
+
+/// Entries of the first run: many ranges are asked for one or two only.
+const FIRST_RUN: usize = 2;
+
+/// Whether more than the first entries were asked for, so that fetching ahead is worth it.
+#[derive(Clone, Copy)]
+enum Warm {
+    Cold,
+    Begun,
+    Warm,
 }
 
 impl<'p, P: Pages<'p>> Range<'p, P> {
     pub(crate) fn new(pages: P, desc: TreeDesc, order: Order, bounds: Bounds) -> Range<'p, P> {
         let done = desc.depth == 0 || bounds.is_empty(&order);
-        Range { pages, desc, order, bounds, front: None, back: None, started: (false, false), done }
-    }
-
-    /// Index of the first entry of `leaf` behind the range's end.
-    fn high_in(&self, at: Ref, leaf: &Leaf<'p>) -> Result<usize> {
-        match &self.bounds.end {
-            Bound::Unbounded => Ok(leaf.count()),
-            Bound::Included(key) => self.index_of(at, leaf, key, true),
-            Bound::Excluded(key) => self.index_of(at, leaf, key, false),
+        Range {
+            pages,
+            desc,
+            order,
+            bounds,
+            front: None,
+            back: None,
+            started: (false, false),
+            done,
+            warm: Warm::Cold,
         }
     }
 
-    /// Index of the first entry of `leaf` inside the range's start.
-    fn low_in(&self, at: Ref, leaf: &Leaf<'p>) -> Result<usize> {
-        match &self.bounds.start {
-            Bound::Unbounded => Ok(0),
-            Bound::Included(key) => self.index_of(at, leaf, key, false),
-            Bound::Excluded(key) => self.index_of(at, leaf, key, true),
-        }
-    }
-
-    fn index_of(&self, at: Ref, leaf: &Leaf<'p>, key: &[u8], behind: bool) -> Result<usize> {
-        let mut buf = NormBuf::default();
-        let key = SearchKey::new(&self.order, key, &mut buf);
-        Ok(match leaf.search(&self.order, &key).map_err(at.damaged())? {
-            Ok(i) => i + usize::from(behind),
-            Err(i) => i,
-        })
-    }
-
-    fn side(&self, cursor: Cursor<'p, P>) -> Result<Option<Side<'p, P>>> {
-        let Some((at, leaf, index)) = cursor.position() else { return Ok(None) };
-        let high = self.high_in(at, &leaf)?;
-        let final_leaf = high < leaf.count();
-        Ok(Some(Side { cursor, at, leaf, low: index, high, final_leaf }))
+    fn front_side(&self, cursor: Cursor<'p, P>) -> Result<Option<Side<'p, P>>> {
+        let Some((at, leaf, _)) = cursor.position() else { return Ok(None) };
+        let mut side = Side { cursor, at, leaf, low: 0, high: 0, final_leaf: false };
+        side.enter_forward(&self.bounds, &self.order)?;
+        Ok(Some(side))
     }
 
     fn start_front(&mut self) -> Result<()> {
@@ -120,7 +156,7 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
                 }
             }
         }
-        self.front = self.side(cursor)?;
+        self.front = self.front_side(cursor)?;
         Ok(())
     }
 
@@ -132,7 +168,7 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
             Bound::Included(key) | Bound::Excluded(key) => drop(cursor.seek_gap(key)?),
         }
         if let Some((at, leaf, _)) = cursor.position()
-            && self.high_in(at, &leaf)? == 0
+            && self.bounds.high_in(&self.order, at, &leaf)? == 0
         {
             cursor.prev_leaf()?;
         }
@@ -142,8 +178,8 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
 
     fn back_side(&self, cursor: Cursor<'p, P>) -> Result<Option<Side<'p, P>>> {
         let Some((at, leaf, _)) = cursor.position() else { return Ok(None) };
-        let high = self.high_in(at, &leaf)?;
-        let low = self.low_in(at, &leaf)?;
+        let high = self.bounds.high_in(&self.order, at, &leaf)?;
+        let low = self.bounds.low_in(&self.order, at, &leaf)?;
         Ok(Some(Side { cursor, at, leaf, low, high, final_leaf: low > 0 }))
     }
 
@@ -156,14 +192,25 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
     /// All entries that the front has in its leaf, for the caller to go through by itself; none
     /// at the end. Before anything else is asked of the range, what the caller did not use must
     /// be given back.
-    #[inline]
     pub(crate) fn take_run(&mut self) -> Result<Option<Run<'p>>> {
         while !self.done {
             if let Some(side) = &mut self.front
                 && side.low < side.high
             {
-                let offsets = side.leaf.offsets().get(side.low..side.high).unwrap_or_default();
-                side.low = side.high;
+                let mut end = side.high;
+                match self.warm {
+                    Warm::Cold if end - side.low > FIRST_RUN => {
+                        end = side.low + FIRST_RUN;
+                        self.warm = Warm::Begun;
+                    }
+                    Warm::Begun => {
+                        side.cursor.prefetch_around();
+                        self.warm = Warm::Warm;
+                    }
+                    _ => {}
+                }
+                let offsets = side.leaf.offsets().get(side.low..end).unwrap_or_default();
+                side.low = end;
                 return Ok(Some(Run { at: side.at, page: side.leaf.page(), offsets }));
             }
             match self.advance_front() {
@@ -202,12 +249,14 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
         if !self.started.0 {
             self.start_front()?;
         } else {
-            let Some(mut side) = self.front.take() else { return Ok(false) };
+            let Some(side) = &mut self.front else { return Ok(false) };
             let met = self.back.as_ref().is_some_and(|b| b.at == side.at);
             if side.final_leaf || met || !side.cursor.next_leaf()? {
+                self.front = None;
                 return Ok(false);
             }
-            self.front = self.side(side.cursor)?;
+            // In place: a side is too large to be moved for each leaf.
+            side.enter_forward(&self.bounds, &self.order)?;
         }
         self.meet();
         Ok(self.front.is_some())

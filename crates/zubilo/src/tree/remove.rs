@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::page::{Branch, Leaf, NormBuf, SearchKey, branch, header, leaf};
 
 use super::insert::{broken_path, drop_value, touch_path, value_ref};
-use super::lookup::descend;
+use super::lookup::descend_to_change;
 use super::{Pages, Path, Ref, Tree, TreeDesc};
 
 /// A page with less than this share of its bytes in use looks for a neighbour.
@@ -17,7 +17,7 @@ pub(crate) fn remove(ws: &mut Workspace, tree: &mut Tree, key: &[u8]) -> Result<
     let mut path = Path::default();
     let mut buf = NormBuf::default();
     let search = SearchKey::new(&tree.order, key, &mut buf);
-    if !descend(&ws.view(), &tree.desc, &tree.order, &search, &mut path)? {
+    if !descend_to_change(&ws.view(), &tree.desc, &tree.order, &search, &mut path)? {
         return Ok(false);
     }
     remove_at(ws, tree, &mut path)?;

@@ -158,7 +158,10 @@ impl WriteTxn {
             birth: f.birth,
             death,
         };
-        freed.into_iter().map(entry).collect()
+        let mut released: Vec<Retired> = freed.into_iter().map(entry).collect();
+        // As the books are written; here once instead of there for each use.
+        released.sort_unstable_by_key(|r| r.first);
+        released
     }
 
     /// Meta, flush, publication.

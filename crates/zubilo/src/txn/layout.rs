@@ -50,10 +50,10 @@ impl Places {
 
     /// The first of `count` adjacent pages.
     fn take(&mut self, count: u64) -> Result<u64> {
-        let short = Error::Invalid("fewer pages were allocated than the commit needs");
-        let Some(extent) = self.extents.last_mut() else { return Err(short) };
+        let short = || Error::Invalid("fewer pages were allocated than the commit needs");
+        let Some(extent) = self.extents.last_mut() else { return Err(short()) };
         if extent.count < count {
-            return Err(short);
+            return Err(short());
         }
         let first = extent.first;
         extent.first += count;
@@ -142,12 +142,11 @@ impl<'t> Layout<'t> {
     /// Lays out the children of a branch; true when none is left in memory.
     fn children(&mut self, slot: u32, level: u8) -> Result<bool> {
         let at = Ref::dirty(slot);
-        let count = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?.count();
         let mut done = true;
-        for i in 0..count {
-            let branch = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?;
-            let child = Ref(branch.child(i).map_err(at.damaged())?);
-            let Some(below) = child.slot() else { continue };
+        let mut next = 0;
+        // Most children are clean: those that are not are searched for in one sweep.
+        while let Some((i, below)) = self.next_dirty(slot, next)? {
+            next = i + 1;
             let new = match self.ws.arena().level(below) == self.level {
                 true => self.subtree(below, level - 1)?,
                 false => None,
@@ -161,6 +160,16 @@ impl<'t> Layout<'t> {
             }
         }
         Ok(done)
+    }
+
+    /// The first dirty child of a branch from `from` on: its index and its slot.
+    fn next_dirty(&self, slot: u32, from: usize) -> Result<Option<(usize, u32)>> {
+        let at = Ref::dirty(slot);
+        let branch = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?;
+        let children = branch.children().get(from..).unwrap_or_default();
+        let dirty = |child: &[u8; 8]| Ref(u64::from_le_bytes(*child)).slot();
+        let found = children.iter().enumerate().find_map(|(i, c)| Some((from + i, dirty(c)?)));
+        Ok(found)
     }
 
     /// Lays out the large values that a leaf refers to; true when none is left in memory.
@@ -229,7 +238,6 @@ impl Written {
     /// order. With `digest`, gives the checksum over all of them.
     pub(super) fn write(&mut self, env: &EnvInner, ws: &Workspace, digest: bool) -> Result<u64> {
         self.pieces.sort_unstable_by_key(|(first, _)| *first);
-        let zeros = [0u8; 65536];
         let mut hasher = digest.then(XxHash3_64::new);
         let mut batch = Batch::new(env);
         for (first, piece) in &self.pieces {
@@ -237,10 +245,9 @@ impl Written {
                 Piece::Page(slot) => ws.arena().page(*slot),
                 Piece::Run(index) => ws.dirty_run(*index),
             };
-            let lost = Error::Invalid("a page to be written is lost");
-            let bytes = bytes.ok_or(lost)?;
-            let pad = bytes.len().next_multiple_of(env.page_size()) - bytes.len();
-            let pad = zeros.get(..pad).unwrap_or_default();
+            let lost = || Error::Invalid("a page to be written is lost");
+            let bytes = bytes.ok_or_else(lost)?;
+            let pad = padding(bytes.len(), env.page_size());
             if let Some(hasher) = &mut hasher {
                 hasher.write(bytes);
                 hasher.write(pad);
@@ -275,6 +282,12 @@ impl Written {
             Piece::Run(index) => (None, Some(*index)),
         })
     }
+}
+
+/// The zeros that fill the last page of `len` bytes.
+fn padding(len: usize, page_size: usize) -> &'static [u8] {
+    static ZEROS: [u8; 65536] = [0; 65536];
+    ZEROS.get(..len.next_multiple_of(page_size) - len).unwrap_or_default()
 }
 
 /// Gathers adjacent pieces into one system call.
@@ -320,13 +333,11 @@ impl<'w> Batch<'w> {
 
 /// Writes bytes of their own to allocated pages, padded with zeros to whole pages.
 pub(super) fn write_blob(env: &EnvInner, first: u64, bytes: &[u8]) -> Result<()> {
-    let zeros = [0u8; 65536];
-    let pad = bytes.len().next_multiple_of(env.page_size()) - bytes.len();
+    let pad = padding(bytes.len(), env.page_size());
     let mut batch = Batch::new(env);
     batch.add(first << env.shift, bytes)?;
-    if pad > 0 {
-        let at = (first << env.shift) + bytes.len() as u64;
-        batch.add(at, zeros.get(..pad).unwrap_or_default())?;
+    if !pad.is_empty() {
+        batch.add((first << env.shift) + bytes.len() as u64, pad)?;
     }
     batch.flush()
 }

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::super::{Damage, Kind, NormBuf, SearchKey, header, separator, slots};
+use super::super::key::head_behind;
+use super::super::{Damage, Kind, NormBuf, SearchKey, header, same, separator, slots};
 use super::{key_of, orders};
 
 proptest! {
@@ -23,6 +24,32 @@ proptest! {
         let upper = heads.partition_point(|h| value(h) <= key).max(from);
         prop_assert_eq!(slots::bound(&heads, from, |h| h < key), lower);
         prop_assert_eq!(slots::bound(&heads, from, |h| h <= key), upper);
+    }
+
+    #[test]
+    fn heads_are_the_padded_start_of_what_is_behind_the_prefix(
+        key in prop::collection::vec(any::<u8>(), 0..12),
+        prefix in 0usize..14,
+    ) {
+        let mut padded = [0; 4];
+        let rest = key.get(prefix..).unwrap_or_default();
+        padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        prop_assert_eq!(head_behind(&key, prefix), u32::from_be_bytes(padded));
+    }
+
+    #[test]
+    fn strings_are_the_same_when_they_are_equal(
+        a in prop::collection::vec(0u8..2, 0..20),
+        b in prop::collection::vec(0u8..2, 0..20),
+        at in 0usize..20,
+    ) {
+        prop_assert_eq!(same(&a, &b), a == b);
+        let mut c = a.clone();
+        prop_assert!(same(&a, &c));
+        if let Some(byte) = c.get_mut(at) {
+            *byte += 1;
+            prop_assert!(!same(&a, &c));
+        }
     }
 
     #[test]
