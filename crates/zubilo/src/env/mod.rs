@@ -73,6 +73,8 @@ pub(crate) struct WriterState {
     /// Blobs behind its log, newest first.
     pub(crate) chain: Vec<BlobRef>,
     pub(crate) arena: Option<Arena>,
+    /// The last commit found no long run; see `txn::clean`.
+    pub(crate) scattered: bool,
     pub(crate) pins: Vec<u64>,
 }
 

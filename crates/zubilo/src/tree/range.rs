@@ -116,9 +116,9 @@ const FIRST_RUN: usize = 2;
 /// Whether more than the first entries were asked for, so that fetching ahead is worth it.
 #[derive(Clone, Copy)]
 enum Warm {
-    Cold,
+    Untouched,
     Begun,
-    Warm,
+    Running,
 }
 
 impl<'p, P: Pages<'p>> Range<'p, P> {
@@ -133,7 +133,7 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
             back: None,
             started: (false, false),
             done,
-            warm: Warm::Cold,
+            warm: Warm::Untouched,
         }
     }
 
@@ -199,13 +199,13 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
             {
                 let mut end = side.high;
                 match self.warm {
-                    Warm::Cold if end - side.low > FIRST_RUN => {
+                    Warm::Untouched if end - side.low > FIRST_RUN => {
                         end = side.low + FIRST_RUN;
                         self.warm = Warm::Begun;
                     }
                     Warm::Begun => {
                         side.cursor.prefetch_around();
-                        self.warm = Warm::Warm;
+                        self.warm = Warm::Running;
                     }
                     _ => {}
                 }

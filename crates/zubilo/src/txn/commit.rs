@@ -25,6 +25,7 @@ use crate::space::{Extent, Retired};
 use crate::sync::Ordering;
 use crate::tree::{Ref, lookup};
 
+use super::clean::PIECES;
 use super::layout::Layout;
 use super::write::WriteTxn;
 
@@ -62,6 +63,10 @@ impl WriteTxn {
         self.store_changed_descs()?;
         self.reuse_returned();
         self.renew_pins()?;
+        if self.ws.arena().live() > 0 {
+            self.clean(self.ws.arena().live() as u64)?;
+            self.store_changed_descs()?;
+        }
         let pages = self.ws.arena().live() as u64 + self.ws.run_pages();
         let (extents, digest) = match pages {
             0 => (vec![], XxHash3_64::oneshot(&[])),
@@ -73,10 +78,14 @@ impl WriteTxn {
         allocated.append(&mut self.ws.spilled);
         allocated.sort_unstable_by_key(|e| e.first);
         let allocated = merge(&allocated);
+        let pieces = allocated.len();
         let mut meta = self.next_meta()?;
         let released = self.released(meta.txn);
         let booked = self.book(&mut meta, allocated, released)?;
         meta.digest = digest;
+        if let Some(state) = &mut self.state {
+            state.scattered = pieces > PIECES;
+        }
         let one_flush = booked.in_log && !spilled && self.verifiable(pages + booked.pages);
         self.seal(meta, one_flush, bytes + (booked.pages << self.env.shift))
     }

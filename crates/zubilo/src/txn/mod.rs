@@ -1,8 +1,9 @@
 //! Transactions: `read` snapshots, the one `write` transaction with its `nested` levels, its
-//! `commit` (laid out by `layout`, early parts by `spill`), and the `group` of closures that
+//! `commit` (laid out by `layout`, early parts by `spill`, room kept by `clean`), and the `group` of closures that
 //! share a commit. `table` holds what reading and writing have in common for users.
 
 mod books;
+mod clean;
 mod commit;
 pub(crate) mod group;
 mod layout;

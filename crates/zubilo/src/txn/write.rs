@@ -328,7 +328,7 @@ impl WriteTxn {
         }
     }
 
-    fn tree(&self, index: usize) -> &Tree {
+    pub(super) fn tree(&self, index: usize) -> &Tree {
         self.tables.get(index).map_or(&self.main, |t| &t.tree)
     }
 
@@ -490,7 +490,7 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     let snapshot = unsafe { Snapshot::new(env.data.base(), env.shift, meta.end, meta.txn, None) };
     let books = ledger::read(&snapshot, &meta)?;
     let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.reserved_pages())?;
-    Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, pins }))
+    Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, scattered: false, pins }))
 }
 
 fn newest_meta(env: &EnvInner, newest: u64) -> Result<Meta> {
