@@ -61,12 +61,13 @@ impl WriteTxn {
 
     fn commit_changes(&mut self) -> Result<TxnId> {
         self.store_changed_descs()?;
-        self.reuse_returned();
         self.renew_pins()?;
         if self.ws.arena().live() > 0 {
             self.clean(self.ws.arena().live() as u64)?;
             self.store_changed_descs()?;
         }
+        // From here on no page is made dirty, so none that was spilled is taken back any more.
+        self.reuse_returned();
         let pages = self.ws.arena().live() as u64 + self.ws.run_pages();
         let (extents, digest) = match pages {
             0 => (vec![], XxHash3_64::oneshot(&[])),
