@@ -22,6 +22,8 @@ pub struct Start {
     pub durable_txn: u64,
     /// Last transaction acknowledged, or found at the start.
     pub acked_txn: u64,
+    /// Newest transaction that may be found.
+    pub attempted: u64,
 }
 
 /// A walk through a log.
@@ -116,7 +118,7 @@ impl<'l> Replay<'l> {
             failed: false,
             acked: start.acked_txn,
             durable_txn: start.durable_txn,
-            attempted: start.acked_txn,
+            attempted: start.attempted,
         }
     }
 
@@ -184,6 +186,7 @@ impl<'l> Replay<'l> {
             exists: self.exists,
             durable_txn: self.durable_txn,
             acked_txn: self.acked,
+            attempted: self.attempted,
         };
         (start, self.pending.iter().map(|&i| Arc::clone(&self.events[i])).collect())
     }

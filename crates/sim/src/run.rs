@@ -94,7 +94,7 @@ impl<'p> Run<'p> {
     fn first_life(&mut self, states: u64) {
         let mut rng = Rng::new(self.seed ^ 0x005E_ED0F_CAFE);
         let start =
-            Start { durable: Vec::new(), exists: false, durable_txn: 0, acked_txn: 0 };
+            Start { durable: Vec::new(), exists: false, durable_txn: 0, acked_txn: 0, attempted: 1 };
         let disk = SimDisk::new(&[], self.plan.writable);
         (self.prepare)(&disk);
         let expect = Expect { floor: 0, ceiling: 1, boot: 1 };
@@ -189,12 +189,18 @@ impl<'p> Run<'p> {
         let (start, before) = match kill {
             true => replay.kept(),
             false => (
-                Start { durable: image, exists: true, durable_txn: floor, acked_txn: floor },
+                Start {
+                    durable: image,
+                    exists: true,
+                    durable_txn: floor,
+                    acked_txn: floor,
+                    attempted: replay.attempted,
+                },
                 Vec::new(),
             ),
         };
         disk.inherit(&before);
-        match self.afterlife(&disk, expect, scene.history, before.len(), rng) {
+        match self.afterlife(&disk, expect, scene.history, rng) {
             Err(failure) => self.outcome.fail(self.place(&place), &failure),
             Ok(history) => {
                 let again = scene.generation < GENERATIONS && rng.one_in(6);
@@ -223,7 +229,6 @@ impl<'p> Run<'p> {
         disk: &SimDisk,
         expect: Expect,
         history: &History,
-        _before: usize,
         rng: &mut Rng,
     ) -> Result<History, Failure> {
         let life = Life::begin(self.plan, disk, expect, history.clone(), rng.fork())?;
