@@ -1,0 +1,228 @@
+//! The workloads: what lives do, and on which kind of store.
+
+use zubilo::{Durability, Geometry, Options, VerifyReads};
+
+/// What commits promise in a life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Every commit is durable.
+    Sync,
+    /// Commits are weak until `sync`. Stands for `Lazy` too, whose thread calls the same checkpoint
+    /// at moments of its own.
+    NoSync,
+}
+
+/// What happens in a life besides transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twist {
+    /// Nothing.
+    Plain,
+    /// The store is closed and opened again, with another durability, cleanly or not.
+    Reopens,
+    /// One of several processes is killed inside a call; the others go on.
+    Kills,
+    /// Commits come in the middle of checkpoints, checkpoints in the middle of commits.
+    Interleaved,
+    /// Both of these.
+    Hostile,
+    /// Calls fail.
+    Faults,
+}
+
+/// Sizes and chances of transactions.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Tables there may be.
+    pub tables: u64,
+    /// Keys a table may have.
+    pub keys: u64,
+    /// Changes a transaction makes at most.
+    pub changes: u64,
+    /// Longest common value.
+    pub value: u64,
+    /// One in so many values is large; 0 for none.
+    pub large_one_in: u64,
+    /// Longest large value.
+    pub large: u64,
+    /// One in so many changes creates, drops, renames or clears a table; 0 for none.
+    pub tables_one_in: u64,
+    /// One in so many changes is a nested transaction; 0 for none.
+    pub nested_one_in: u64,
+    /// One in so many changes deletes a range; 0 for none.
+    pub ranges_one_in: u64,
+}
+
+/// A workload.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How it is called on the command line.
+    pub name: &'static str,
+    /// What the first life promises.
+    pub mode: Mode,
+    /// What happens besides.
+    pub twist: Twist,
+    /// Pages go through a writable map.
+    pub writable: bool,
+    /// Bytes of a page.
+    pub page_size: u32,
+    /// Memory before a transaction spills.
+    pub dirty_limit: u64,
+    /// Bounds of the file, if not the default.
+    pub geometry: Option<Geometry>,
+    /// Transactions.
+    pub shape: Shape,
+    /// Steps of a life.
+    pub steps: u64,
+    /// Steps before the first state is looked at: the store must have aged.
+    pub warm: u64,
+    /// One in so many steps is a `sync`; 0 for none.
+    pub sync_one_in: u64,
+    /// States of a life.
+    pub states: u64,
+    /// All subsets of the writes at each moment, where they are few.
+    pub exhaustive: bool,
+}
+
+const SMALL: Shape = Shape {
+    tables: 3,
+    keys: 120,
+    changes: 12,
+    value: 120,
+    large_one_in: 0,
+    large: 0,
+    tables_one_in: 0,
+    nested_one_in: 12,
+    ranges_one_in: 40,
+};
+
+fn plain(name: &'static str, mode: Mode, shape: Shape) -> Plan {
+    Plan {
+        name,
+        mode,
+        twist: Twist::Plain,
+        writable: false,
+        page_size: 4096,
+        dirty_limit: 64 << 20,
+        geometry: None,
+        shape,
+        steps: 40,
+        warm: 0,
+        sync_one_in: 0,
+        states: 120,
+        exhaustive: false,
+    }
+}
+
+fn tight() -> Geometry {
+    let mut geometry = Geometry::default();
+    geometry.growth = 64 << 10;
+    geometry.shrink = 64 << 10;
+    geometry
+}
+
+/// All workloads.
+pub fn all() -> Vec<Plan> {
+    let mut plans = sync_plans();
+    plans.extend(weak_plans());
+    plans.extend(hostile_plans());
+    plans
+}
+
+fn sync_plans() -> Vec<Plan> {
+    let wide = Shape { keys: 1500, changes: 45, value: 300, tables: 1, ..SMALL };
+    let large = Shape { large_one_in: 5, large: 40_000, keys: 60, ranges_one_in: 12, ..SMALL };
+    let big = Shape { changes: 1100, keys: 4000, value: 1900, tables: 2, ..SMALL };
+    let drops = Shape { changes: 900, keys: 3000, value: 1900, tables_one_in: 300, ..SMALL };
+    vec![
+        Plan {
+            steps: 2,
+            states: 400,
+            exhaustive: true,
+            ..plain("creation", Mode::Sync, Shape { changes: 3, ..SMALL })
+        },
+        Plan {
+            steps: 6,
+            states: 1500,
+            exhaustive: true,
+            ..plain("sync-exhaustive", Mode::Sync, Shape { changes: 4, ..SMALL })
+        },
+        plain("sync-small", Mode::Sync, SMALL),
+        plain(
+            "sync-tables",
+            Mode::Sync,
+            Shape { tables: 8, tables_one_in: 6, nested_one_in: 4, ..SMALL },
+        ),
+        Plan { steps: 420, warm: 60, states: 200, ..plain("sync-wide", Mode::Sync, wide) },
+        Plan { geometry: Some(tight()), ..plain("sync-large", Mode::Sync, large) },
+        Plan { steps: 8, states: 60, ..plain("sync-big", Mode::Sync, big) },
+        Plan { steps: 12, states: 60, ..plain("sync-drops", Mode::Sync, drops) },
+        Plan {
+            dirty_limit: 24 << 10,
+            ..plain(
+                "sync-spill",
+                Mode::Sync,
+                Shape { changes: 60, nested_one_in: 30, value: 400, ..large },
+            )
+        },
+        Plan { writable: true, ..plain("sync-map", Mode::Sync, large) },
+        Plan { page_size: 16 << 10, ..plain("sync-16k", Mode::Sync, large) },
+    ]
+}
+
+fn weak_plans() -> Vec<Plan> {
+    let wide = Shape { keys: 1200, changes: 40, value: 300, tables: 1, ..SMALL };
+    let large = Shape { large_one_in: 6, large: 30_000, keys: 80, ranges_one_in: 12, ..SMALL };
+    let weak = |name, shape| Plan { sync_one_in: 5, ..plain(name, Mode::NoSync, shape) };
+    vec![
+        weak("nosync", SMALL),
+        Plan { sync_one_in: 25, steps: 80, ..weak("nosync-rare", SMALL) },
+        Plan { geometry: Some(tight()), ..weak("nosync-large", large) },
+        Plan { steps: 300, warm: 60, states: 200, ..weak("nosync-wide", wide) },
+        Plan { writable: true, ..weak("nosync-map", large) },
+        Plan {
+            dirty_limit: 24 << 10,
+            ..weak("nosync-spill", Shape { changes: 60, value: 400, ..large })
+        },
+        Plan { twist: Twist::Reopens, steps: 60, ..weak("mixed", SMALL) },
+        Plan { twist: Twist::Reopens, steps: 60, writable: true, ..weak("mixed-map", large) },
+    ]
+}
+
+fn hostile_plans() -> Vec<Plan> {
+    let weak = |name, twist| Plan {
+        twist,
+        steps: 70,
+        sync_one_in: 4,
+        ..plain(name, Mode::NoSync, Shape { keys: 60, ..SMALL })
+    };
+    let large = Shape { large_one_in: 6, large: 30_000, keys: 80, ..SMALL };
+    vec![
+        Plan { twist: Twist::Kills, ..plain("kills-sync", Mode::Sync, SMALL) },
+        weak("kills-nosync", Twist::Kills),
+        weak("interleaved", Twist::Interleaved),
+        weak("hostile", Twist::Hostile),
+        Plan { twist: Twist::Faults, ..plain("faults-sync", Mode::Sync, large) },
+        weak("faults-nosync", Twist::Faults),
+        Plan { dirty_limit: 24 << 10, shape: large, ..weak("faults-spill", Twist::Faults) },
+    ]
+}
+
+impl Plan {
+    /// The options to open the store with.
+    pub fn options(&self, mode: Mode) -> Options {
+        let durability = match mode {
+            Mode::Sync => Durability::Sync,
+            Mode::NoSync => Durability::NoSync,
+        };
+        let options = Options::new()
+            .page_size(self.page_size)
+            .durability(durability)
+            .dirty_limit(self.dirty_limit)
+            .max_readers(16)
+            .verify_reads(VerifyReads::Always);
+        match self.geometry {
+            Some(geometry) => options.geometry(geometry),
+            None => options,
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A run: one life of a workload, then the states that its log allows, each opened, judged, used
+//! and opened again; some of them crash once more.
+
+use std::sync::{Arc, Mutex};
+
+use crate::disk::{Event, SimDisk};
+use crate::image::{Choice, Replay, Start};
+use crate::life::{Expect, Failure, Life, end, live};
+use crate::model::History;
+use crate::plan::Plan;
+use crate::rng::Rng;
+
+/// Writes below which all subsets are tried, where a workload asks for it.
+const EXHAUSTIVE_MAX: usize = 7;
+/// Crashes after which no further one is tried.
+const GENERATIONS: u32 = 2;
+
+/// What runs found.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// States judged.
+    pub states: u64,
+    /// States in which something was wrong: a description of each.
+    pub failures: Vec<String>,
+    /// Of these, such with something corrupt.
+    pub corrupt: u64,
+    /// Of these, such with a commit lost.
+    pub lost: u64,
+    /// Of these, such with a wrong answer of a call.
+    pub misbehaved: u64,
+}
+
+impl Outcome {
+    /// Adds another outcome.
+    pub fn add(&mut self, other: Outcome) {
+        self.states += other.states;
+        self.corrupt += other.corrupt;
+        self.lost += other.lost;
+        self.misbehaved += other.misbehaved;
+        self.failures.extend(other.failures);
+    }
+
+    fn fail(&mut self, place: String, failure: &Failure) {
+        match failure {
+            Failure::Lost(_) => self.lost += 1,
+            Failure::Corrupt(_) => self.corrupt += 1,
+            Failure::Misbehaved(_) => self.misbehaved += 1,
+        }
+        self.failures.push(format!("{place}: {failure}"));
+    }
+}
+
+/// Changes a disk before it is used: for planted bugs.
+pub type Prepare = fn(&SimDisk);
+
+/// One run of a workload.
+pub struct Run<'p> {
+    plan: &'p Plan,
+    seed: u64,
+    prepare: Prepare,
+    outcome: Outcome,
+    /// Ends the run at the first failure.
+    fail_fast: bool,
+}
+
+/// Where a crash happens.
+struct Scene<'s> {
+    start: &'s Start,
+    events: &'s [Arc<Event>],
+    history: &'s History,
+    boot: u8,
+    generation: u32,
+    /// No crash before this event.
+    from: usize,
+}
+
+impl<'p> Run<'p> {
+    /// Runs `plan` with `seed` and judges about `states` states.
+    pub fn start(plan: &'p Plan, seed: u64, states: u64, prepare: Prepare) -> Outcome {
+        let mut run =
+            Run { plan, seed, prepare, outcome: Outcome::default(), fail_fast: true };
+        run.first_life(states);
+        run.outcome
+    }
+
+    fn place(&self, what: &str) -> String {
+        format!("{} --seed {} {what}", self.plan.name, self.seed)
+    }
+
+    fn done(&self) -> bool {
+        self.fail_fast && !self.outcome.failures.is_empty()
+    }
+
+    fn first_life(&mut self, states: u64) {
+        let mut rng = Rng::new(self.seed ^ 0x005E_ED0F_CAFE);
+        let start =
+            Start { durable: Vec::new(), exists: false, durable_txn: 0, acked_txn: 0, attempted: 1 };
+        let disk = SimDisk::new(&[], self.plan.writable);
+        (self.prepare)(&disk);
+        let expect = Expect { floor: 0, ceiling: 1, boot: 1 };
+        let begun = Life::begin(self.plan, &disk, expect, History::new(), rng.fork());
+        let lived = begun.and_then(|life| {
+            let life = Arc::new(Mutex::new(life));
+            let lived = live(&life, self.plan.warm);
+            let from = disk.events().len();
+            let lived = lived.and_then(|()| live(&life, self.plan.steps - self.plan.warm));
+            end(&life);
+            let history = life.lock().unwrap_or_else(|e| e.into_inner()).history().clone();
+            lived.map(|()| (history, from))
+        });
+        match lived {
+            Err(failure) => self.outcome.fail(self.place("first life"), &failure),
+            Ok((history, from)) => {
+                let from = if self.plan.warm == 0 { 0 } else { from };
+                let events = disk.events();
+                let scene = Scene {
+                    start: &start,
+                    events: &events,
+                    history: &history,
+                    boot: 1,
+                    generation: 1,
+                    from,
+                };
+                self.explore(&scene, states, &mut rng);
+            }
+        }
+    }
+
+    /// Goes through a log and crashes here and there.
+    fn explore(&mut self, scene: &Scene<'_>, states: u64, rng: &mut Rng) {
+        let mut replay = Replay::new(scene.start, scene.events);
+        let points = scene.events.len().saturating_sub(scene.from) as u64 + 1;
+        loop {
+            if self.done() {
+                return;
+            }
+            if replay.position() >= scene.from {
+                // On average `states` over all points.
+                let mut count = states / points;
+                count += u64::from(rng.below(points) < states % points);
+                if self.plan.exhaustive && scene.generation == 1 {
+                    self.exhaust(scene, &replay, rng);
+                }
+                for _ in 0..count {
+                    let mut rng = rng.fork();
+                    let choice = Choice::random(&mut rng);
+                    self.crash(scene, &replay, choice, &mut rng);
+                }
+            }
+            if !replay.step() {
+                return;
+            }
+        }
+    }
+
+    /// All subsets of the writes at this moment, after each write and before each flush.
+    fn exhaust(&mut self, scene: &Scene<'_>, replay: &Replay<'_>, rng: &mut Rng) {
+        let writes = replay.pending_writes();
+        let new = matches!(replay.last(), Some(Event::Write { .. }));
+        if !new || writes > EXHAUSTIVE_MAX {
+            return;
+        }
+        for bits in 0..1u64 << writes {
+            let mut rng = rng.fork();
+            self.crash(scene, replay, Choice::Exactly(bits), &mut rng);
+        }
+    }
+
+    /// One state: judged, used, perhaps crashed again.
+    fn crash(&mut self, scene: &Scene<'_>, replay: &Replay<'_>, choice: Choice, rng: &mut Rng) {
+        self.outcome.states += 1;
+        let place = format!(
+            "state {} generation {} event {} {choice:?}",
+            self.outcome.states,
+            scene.generation,
+            replay.position()
+        );
+        let metas_end = 3 * u64::from(self.plan.page_size);
+        let image = replay.image(choice, metas_end, rng);
+        let kill = choice.is_kill();
+        let (floor, boot) = match kill {
+            true => (replay.acked, scene.boot),
+            false => (replay.durable_txn, scene.boot + 1),
+        };
+        let floor = if choice == Choice::Absent && !replay.exists() { 0 } else { floor };
+        let expect = Expect { floor, ceiling: replay.attempted, boot };
+        let disk = SimDisk::new(&image, self.plan.writable);
+        (self.prepare)(&disk);
+        let (start, before) = match kill {
+            true => replay.kept(),
+            false => (
+                Start {
+                    durable: image,
+                    exists: true,
+                    durable_txn: floor,
+                    acked_txn: floor,
+                    attempted: replay.attempted,
+                },
+                Vec::new(),
+            ),
+        };
+        disk.inherit(&before);
+        match self.afterlife(&disk, expect, scene.history, rng) {
+            Err(failure) => self.outcome.fail(self.place(&place), &failure),
+            Ok(history) => {
+                let again = scene.generation < GENERATIONS && rng.one_in(6);
+                let result = self.last_reopen(&disk, &start, &history, boot, rng);
+                if let Err(failure) = result {
+                    self.outcome.fail(self.place(&place), &failure);
+                } else if again {
+                    let events = disk.events();
+                    let scene = Scene {
+                        start: &start,
+                        events: &events,
+                        history: &history,
+                        boot,
+                        generation: scene.generation + 1,
+                        from: before.len(),
+                    };
+                    self.explore(&scene, 6, rng);
+                }
+            }
+        }
+    }
+
+    /// Opens a crashed store, judges it, and goes on with it for a while.
+    fn afterlife(
+        &self,
+        disk: &SimDisk,
+        expect: Expect,
+        history: &History,
+        rng: &mut Rng,
+    ) -> Result<History, Failure> {
+        let life = Life::begin(self.plan, disk, expect, history.clone(), rng.fork())?;
+        let life = Arc::new(Mutex::new(life));
+        let lived = live(&life, 2 + rng.below(4));
+        end(&life);
+        let history = life.lock().unwrap_or_else(|e| e.into_inner()).history().clone();
+        lived.map(|()| history)
+    }
+
+    /// Power cut after the afterlife: what was acknowledged must be on disk.
+    fn last_reopen(
+        &self,
+        disk: &SimDisk,
+        start: &Start,
+        history: &History,
+        boot: u8,
+        rng: &mut Rng,
+    ) -> Result<(), Failure> {
+        let events = disk.events();
+        let mut replay = Replay::new(start, &events);
+        while replay.step() {}
+        let image = replay.image(Choice::None, 0, rng);
+        let expect =
+            Expect { floor: replay.durable_txn, ceiling: replay.attempted, boot: boot + 1 };
+        let disk = SimDisk::new(&image, self.plan.writable);
+        let life = Life::begin(self.plan, &disk, expect, history.clone(), rng.fork())?;
+        end(&Arc::new(Mutex::new(life)));
+        Ok(())
+    }
+}
