@@ -34,6 +34,33 @@ impl Drop for MetaLock<'_> {
     }
 }
 
+/// The writer lock, released on drop unless it is kept.
+pub(crate) struct WriterLock<'a>(Option<&'a Shared>);
+
+impl<'a> WriterLock<'a> {
+    /// Takes the lock; none when it is not to be waited for and taken.
+    pub(crate) fn take(shared: &'a Shared, wait: bool) -> Result<Option<WriterLock<'a>>> {
+        let locked = match wait {
+            true => Some(shared.lock_writer()?),
+            false => shared.try_lock_writer()?,
+        };
+        Ok(locked.map(|_| WriterLock(Some(shared))))
+    }
+
+    /// Leaves the lock taken; somebody else will release it.
+    pub(crate) fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for WriterLock<'_> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0 {
+            shared.unlock_writer();
+        }
+    }
+}
+
 struct Pin<'a>(&'a Shared, Option<ReaderId>);
 
 impl Drop for Pin<'_> {
@@ -60,14 +87,15 @@ pub(crate) fn checkpoint(env: &EnvInner) -> Result<()> {
 
 /// Weak commits leave a free tail alone; it can go now, unless a writer is at work.
 fn cut_tail(env: &EnvInner) -> Result<()> {
-    if env.is_sync() || env.shared.try_lock_writer()?.is_none() {
+    if env.is_sync() {
         return Ok(());
     }
-    let cut = MetaLock::take(&env.shared)
-        .and_then(|_lock| metas::load(env.data.as_ref(), &env.shared, env.shift))
-        .and_then(|meta| env.cut_tail(&meta.geometry, meta.end));
-    env.shared.unlock_writer();
-    cut
+    let Some(_writer) = WriterLock::take(&env.shared, false)? else { return Ok(()) };
+    let meta = {
+        let _lock = MetaLock::take(&env.shared)?;
+        metas::load(env.data.as_ref(), &env.shared, env.shift)?
+    };
+    env.cut_tail(&meta.geometry, meta.end)
 }
 
 fn attempt(env: &EnvInner) -> Result<()> {
@@ -81,7 +109,8 @@ fn attempt(env: &EnvInner) -> Result<()> {
         }
         let slot = metas::victim(&env.shared, Some(txn));
         metas::set_slot(&env.shared, slot, txn, SlotState::Pending);
-        metas::write(env.data.as_ref(), slot, &meta)?;
+        metas::write(env.data.as_ref(), slot, &meta)
+            .inspect_err(|_| metas::set_slot(&env.shared, slot, 0, SlotState::Weak))?;
         slot
     };
     flush(env)?;

@@ -14,8 +14,9 @@ use crate::tree::desc::DESC_SIZE;
 
 /// Bytes of a meta; the rest of a larger page stays zero.
 pub(crate) const META_SIZE: usize = 4096;
-/// Meta pages in a file.
-pub(crate) const META_COUNT: u64 = 3;
+/// Meta pages in a file: the steady commit's, that of a checkpoint under way, the newest commit's,
+/// and one to write.
+pub(crate) const META_COUNT: u64 = 4;
 /// Bytes that the log may take inside a meta.
 pub(crate) const LOG_CAPACITY: usize = META_SIZE - LOG_AT;
 

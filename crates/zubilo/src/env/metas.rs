@@ -1,7 +1,7 @@
-//! The three meta pages: which one is believed at open, which one is overwritten next.
+//! The four meta pages: which one is believed at open, which one is overwritten next.
 //!
-//! Rule: the meta of the last steady commit known to be on disk is never overwritten; nor is one
-//! that is on its way to become it, nor the newest one, as long as another can be taken. What a
+//! Rule: three metas are never overwritten: that of the last steady commit known to be on disk, one
+//! that a checkpoint is about to make it, and the newest one. A fourth is always free. What a
 //! slot holds is kept in the lock file, `txn << 2 | state`, and changed under the meta lock only.
 
 use std::io::IoSlice;
@@ -14,9 +14,9 @@ use crate::sync::Ordering;
 
 use super::meta::{META_COUNT, META_SIZE, Meta};
 
-/// The words that describe the three slots.
+/// The words that describe the slots.
 pub(crate) const SLOT_WORDS: [Word; META_COUNT as usize] =
-    [Word::MetaSlot0, Word::MetaSlot1, Word::MetaSlot2];
+    [Word::MetaSlot0, Word::MetaSlot1, Word::MetaSlot2, Word::MetaSlot3];
 
 /// State of a meta slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,36 +56,22 @@ pub(crate) fn holds(shared: &Shared, i: usize, txn: u64, state: SlotState) -> bo
     now.txn == txn && now.state == state
 }
 
-/// The slot that holds the newest commit.
-pub(crate) fn newest_slot(shared: &Shared) -> Option<usize> {
-    let newest = shared.newest();
-    (0..SLOT_WORDS.len()).find(|&i| slot(shared, i).txn == newest)
-}
-
 /// The slot to overwrite next. `checkpoint` is the transaction that a checkpoint makes steady, if
 /// this is for one: it may replace an older checkpoint that has not ended.
 pub(crate) fn victim(shared: &Shared, checkpoint: Option<u64>) -> usize {
     let newest = shared.newest();
     let steady = shared.word(Word::Steady).load(Ordering::SeqCst);
-    let slots: Vec<Slot> = (0..SLOT_WORDS.len()).map(|i| slot(shared, i)).collect();
-    // The free ones first, then the newest.
-    let rank = |i: usize| {
-        let s = slots[i];
-        let twin = slots
-            .iter()
-            .enumerate()
-            .any(|(j, o)| j != i && o.txn == s.txn && o.state != SlotState::Weak);
-        match s.state {
-            SlotState::Steady if s.txn == steady => 9,
-            SlotState::Pending if s.txn > steady => match checkpoint {
-                Some(txn) if txn >= s.txn => 2,
-                _ => 8,
-            },
-            _ if s.txn == newest && !twin => 3,
-            _ => 1,
-        }
+    let rank = |s: Slot| match s.state {
+        SlotState::Steady if s.txn == steady => 3,
+        _ if s.txn == newest => 3,
+        SlotState::Pending if s.txn > steady => match checkpoint {
+            Some(txn) if txn >= s.txn => 1,
+            _ => 2,
+        },
+        _ => 0,
     };
-    (0..slots.len()).min_by_key(|&i| (rank(i), slots[i].txn)).unwrap_or(0)
+    let slots = (0..SLOT_WORDS.len()).map(|i| (i, slot(shared, i)));
+    slots.min_by_key(|(_, s)| (rank(*s), s.txn)).map_or(0, |(i, _)| i)
 }
 
 /// Writes `meta` into slot `i` of the file. Always by a system call, also where pages go through a
@@ -193,12 +179,15 @@ fn is_zero(data: &dyn DataFile, len: u64) -> bool {
     bytes.iter().all(|b| *b == 0)
 }
 
-/// The newest meta as the file holds it now; the caller keeps writers away or checks the number.
+/// The newest meta as the file holds it now; the caller keeps writers away by the meta lock.
+///
+/// A slot may be said to hold it and hold something else: a checkpoint that failed or was killed
+/// before its write. Then another slot has it.
 pub(crate) fn load(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<Meta> {
-    let slot = newest_slot(shared);
+    let newest = shared.newest();
     let len = data.len().map_err(Error::io_at("find the length of", data.path()))?;
-    let page = slot.and_then(|i| bytes(data, len, i as u64, shift));
-    let no = PageNo(slot.unwrap_or(0) as u64);
-    let page = page.ok_or(Error::Corrupted { page: no, reason: "the newest meta is missing" })?;
-    Meta::decode(&page).map_err(|d| Error::Corrupted { page: no, reason: d.0 })
+    let claims = (0..SLOT_WORDS.len()).filter(|&i| slot(shared, i).txn == newest);
+    let metas = claims.filter_map(|i| Meta::decode(&bytes(data, len, i as u64, shift)?).ok());
+    let mut metas = metas.filter(|meta| meta.txn == newest);
+    metas.next().ok_or(Error::Corrupted { page: PageNo(0), reason: "the newest meta is missing" })
 }

@@ -88,6 +88,8 @@ pub(crate) enum Word {
     MetaSlot1,
     /// As above.
     MetaSlot2,
+    /// As above.
+    MetaSlot3,
     /// Not zero once a flush has failed.
     Poisoned,
     /// Length of the data file, in bytes.

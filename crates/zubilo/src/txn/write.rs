@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::dirty::{Arena, Workspace};
-use crate::env::checkpoint::{MetaLock, flush};
+use crate::env::checkpoint::{MetaLock, WriterLock, flush};
 use crate::env::meta::{Meta, StoredGeometry};
 use crate::env::metas;
 use crate::env::options::Geometry;
@@ -64,20 +64,11 @@ pub(super) const MAIN: usize = usize::MAX;
 impl WriteTxn {
     pub(crate) fn begin(env: &Arc<EnvInner>, wait: bool) -> Result<Option<WriteTxn>> {
         env.check_writable()?;
-        let locked = match wait {
-            true => env.shared.lock_writer().map(Some)?,
-            false => env.shared.try_lock_writer()?,
-        };
-        if locked.is_none() {
-            return Ok(None);
-        }
-        match WriteTxn::begin_locked(env) {
-            Ok(txn) => Ok(Some(txn)),
-            Err(error) => {
-                env.shared.unlock_writer();
-                Err(error)
-            }
-        }
+        let Some(lock) = WriterLock::take(&env.shared, wait)? else { return Ok(None) };
+        let txn = WriteTxn::begin_locked(env)?;
+        // The transaction releases it.
+        lock.keep();
+        Ok(Some(txn))
     }
 
     fn begin_locked(env: &Arc<EnvInner>) -> Result<WriteTxn> {
@@ -314,10 +305,10 @@ impl WriteTxn {
 
     /// Runs an operation that may stop half-way; if it does, the transaction is broken.
     pub(super) fn guarded<T>(&mut self, op: impl FnOnce(&mut WriteTxn) -> Result<T>) -> Result<T> {
+        // True while it runs: a panic on the way leaves a broken transaction too.
+        self.broken = true;
         let result = op(self);
-        if result.is_err() {
-            self.broken = true;
-        }
+        self.broken = result.is_err();
         result
     }
 
