@@ -51,11 +51,10 @@ impl WriteTxn {
             return Ok(TxnId(self.base.txn));
         }
         self.env.check_writable()?;
+        // Until it is done the in-memory books may be half-way; the file's are right.
+        self.forget_state = true;
         let result = self.commit_changes();
-        if result.is_err() {
-            // The in-memory books may be half-way; the file's are right.
-            self.forget_state = true;
-        }
+        self.forget_state = result.is_err();
         result
     }
 

@@ -71,13 +71,17 @@ impl WriteTxn {
         if locked.is_none() {
             return Ok(None);
         }
-        match WriteTxn::begin_locked(env) {
-            Ok(txn) => Ok(Some(txn)),
-            Err(error) => {
-                env.shared.unlock_writer();
-                Err(error)
+        /// Gives the lock back unless a transaction took it over, also when the stack unwinds.
+        struct Unlock<'e>(&'e EnvInner);
+        impl Drop for Unlock<'_> {
+            fn drop(&mut self) {
+                self.0.shared.unlock_writer();
             }
         }
+        let unlock = Unlock(env);
+        let txn = WriteTxn::begin_locked(env)?;
+        std::mem::forget(unlock);
+        Ok(Some(txn))
     }
 
     fn begin_locked(env: &Arc<EnvInner>) -> Result<WriteTxn> {
