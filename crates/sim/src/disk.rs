@@ -45,14 +45,16 @@ pub enum Event {
 }
 
 /// What the judge must know about a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Mark {
-    /// This transaction is about to commit.
-    Attempt(u64),
+    /// This transaction is about to commit this state.
+    Attempt(u64, Arc<crate::model::State>),
     /// It was acknowledged.
     Ack(u64),
     /// It was acknowledged as durable.
     Durable(u64),
+    /// After a power cut this is the newest: newer ones must never come back.
+    Cut(u64),
 }
 
 /// The calls that can fail.

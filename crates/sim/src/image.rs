@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::disk::{Event, Mark};
+use crate::model::History;
 use crate::rng::Rng;
 
 /// What is written as a whole or not at all.
@@ -24,6 +25,8 @@ pub struct Start {
     pub acked_txn: u64,
     /// Newest transaction that may be found.
     pub attempted: u64,
+    /// The states that may be found.
+    pub history: History,
 }
 
 /// A walk through a log.
@@ -43,6 +46,8 @@ pub struct Replay<'l> {
     pub durable_txn: u64,
     /// Newest transaction that may be found.
     pub attempted: u64,
+    /// The states that may be found.
+    pub history: History,
 }
 
 /// Which of the uncertain things are on disk.
@@ -119,16 +124,17 @@ impl<'l> Replay<'l> {
             acked: start.acked_txn,
             durable_txn: start.durable_txn,
             attempted: start.attempted,
+            history: start.history.clone(),
         }
     }
 
     /// Goes behind the next event; false at the end.
     pub fn step(&mut self) -> bool {
         let Some(event) = self.events.get(self.at) else { return false };
-        match **event {
+        match &**event {
             Event::Write { .. } | Event::Grow(_) | Event::Truncate(_) => self.pending.push(self.at),
             Event::Sync { upto } if !self.failed => {
-                let split = self.pending.partition_point(|&i| i < upto);
+                let split = self.pending.partition_point(|i| i < upto);
                 for i in self.pending.drain(..split).collect::<Vec<_>>() {
                     self.settle(i);
                 }
@@ -136,12 +142,21 @@ impl<'l> Replay<'l> {
             Event::Sync { .. } => {}
             Event::SyncFailed => self.failed = true,
             Event::SyncDirectory => self.exists = true,
-            Event::Mark(Mark::Attempt(txn)) => self.attempted = txn,
-            Event::Mark(Mark::Ack(txn)) => {
-                self.acked = txn;
-                self.attempted = txn;
+            Event::Mark(Mark::Attempt(txn, state)) => {
+                self.attempted = *txn;
+                self.history.add(*txn, Arc::clone(state));
             }
-            Event::Mark(Mark::Durable(txn)) => self.durable_txn = self.durable_txn.max(txn),
+            Event::Mark(Mark::Ack(txn)) => {
+                self.acked = *txn;
+                // A failed commit may have reached the disk all the same.
+                self.attempted = self.attempted.max(*txn);
+                self.history.settle(*txn);
+            }
+            Event::Mark(Mark::Cut(txn)) => {
+                self.attempted = *txn;
+                self.history.cut(*txn);
+            }
+            Event::Mark(Mark::Durable(txn)) => self.durable_txn = self.durable_txn.max(*txn),
         }
         self.at += 1;
         true
@@ -187,6 +202,7 @@ impl<'l> Replay<'l> {
             durable_txn: self.durable_txn,
             acked_txn: self.acked,
             attempted: self.attempted,
+            history: self.history.clone(),
         };
         (start, self.pending.iter().map(|&i| Arc::clone(&self.events[i])).collect())
     }

@@ -48,6 +48,8 @@ pub struct Expect {
     pub ceiling: u64,
     /// Boot id of the system.
     pub boot: u8,
+    /// The power was cut before, or nothing was there.
+    pub fresh: bool,
 }
 
 /// A running life.
@@ -95,7 +97,11 @@ impl Life {
         }
         let now = history.matches(&read).map_err(Failure::Corrupt)?;
         drop(read);
-        history.cut(txn);
+        if expect.fresh {
+            history.cut(txn);
+            disk.mark(Mark::Cut(txn));
+        }
+        disk.mark(Mark::Attempt(txn, Arc::clone(&now)));
         disk.mark(Mark::Ack(txn));
         if txn == 1 {
             disk.mark(Mark::Durable(1));
@@ -114,16 +120,6 @@ impl Life {
         };
         life.check()?;
         Ok(life)
-    }
-
-    /// The models of all commits.
-    pub fn history(&self) -> &History {
-        &self.history
-    }
-
-    /// The model of the newest commit.
-    pub fn now(&self) -> &Arc<State> {
-        &self.now
     }
 
     fn env(&self) -> Env {
@@ -163,7 +159,7 @@ impl Life {
         let id = txn.id().0;
         let state = Arc::new(state);
         self.history.add(id, Arc::clone(&state));
-        self.disk.mark(Mark::Attempt(id));
+        self.disk.mark(Mark::Attempt(id, Arc::clone(&state)));
         let got = txn.commit()?.0;
         if got != id {
             self.history.cut(got);

@@ -67,7 +67,6 @@ pub struct Run<'p> {
 struct Scene<'s> {
     start: &'s Start,
     events: &'s [Arc<Event>],
-    history: &'s History,
     boot: u8,
     generation: u32,
     /// No crash before this event.
@@ -98,10 +97,11 @@ impl<'p> Run<'p> {
             durable_txn: 0,
             acked_txn: 0,
             attempted: 1,
+            history: History::new(),
         };
         let disk = SimDisk::new(&[], self.plan.writable);
         (self.prepare)(&disk);
-        let expect = Expect { floor: 0, ceiling: 1, boot: 1 };
+        let expect = Expect { floor: 0, ceiling: 1, boot: 1, fresh: true };
         let begun = Life::begin(self.plan, &disk, expect, History::new(), rng.fork());
         let lived = begun.and_then(|life| {
             let life = Arc::new(Mutex::new(life));
@@ -109,22 +109,14 @@ impl<'p> Run<'p> {
             let from = disk.events().len();
             let lived = lived.and_then(|()| live(&life, self.plan.steps - self.plan.warm));
             end(&life);
-            let history = life.lock().unwrap_or_else(|e| e.into_inner()).history().clone();
-            lived.map(|()| (history, from))
+            lived.map(|()| from)
         });
         match lived {
             Err(failure) => self.outcome.fail(self.place("first life"), &failure),
-            Ok((history, from)) => {
+            Ok(from) => {
                 let from = if self.plan.warm == 0 { 0 } else { from };
                 let events = disk.events();
-                let scene = Scene {
-                    start: &start,
-                    events: &events,
-                    history: &history,
-                    boot: 1,
-                    generation: 1,
-                    from,
-                };
+                let scene = Scene { start: &start, events: &events, boot: 1, generation: 1, from };
                 self.explore(&scene, states, &mut rng);
             }
         }
@@ -187,7 +179,7 @@ impl<'p> Run<'p> {
             false => (replay.durable_txn, scene.boot + 1),
         };
         let floor = if choice == Choice::Absent && !replay.exists() { 0 } else { floor };
-        let expect = Expect { floor, ceiling: replay.attempted, boot };
+        let expect = Expect { floor, ceiling: replay.attempted, boot, fresh: !kill };
         let disk = SimDisk::new(&image, self.plan.writable);
         (self.prepare)(&disk);
         let (start, before) = match kill {
@@ -199,16 +191,17 @@ impl<'p> Run<'p> {
                     durable_txn: floor,
                     acked_txn: floor,
                     attempted: replay.attempted,
+                    history: replay.history.clone(),
                 },
                 Vec::new(),
             ),
         };
         disk.inherit(&before);
-        match self.afterlife(&disk, expect, scene.history, rng) {
+        match self.afterlife(&disk, expect, &start.history, rng) {
             Err(failure) => self.outcome.fail(self.place(&place), &failure),
-            Ok(history) => {
+            Ok(()) => {
                 let again = scene.generation < GENERATIONS && rng.one_in(6);
-                let result = self.last_reopen(&disk, &start, &history, boot, rng);
+                let result = self.last_reopen(&disk, &start, boot, rng);
                 if let Err(failure) = result {
                     self.outcome.fail(self.place(&place), &failure);
                 } else if again {
@@ -216,7 +209,6 @@ impl<'p> Run<'p> {
                     let scene = Scene {
                         start: &start,
                         events: &events,
-                        history: &history,
                         boot,
                         generation: scene.generation + 1,
                         from: before.len(),
@@ -234,13 +226,12 @@ impl<'p> Run<'p> {
         expect: Expect,
         history: &History,
         rng: &mut Rng,
-    ) -> Result<History, Failure> {
+    ) -> Result<(), Failure> {
         let life = Life::begin(self.plan, disk, expect, history.clone(), rng.fork())?;
         let life = Arc::new(Mutex::new(life));
         let lived = live(&life, 2 + rng.below(4));
         end(&life);
-        let history = life.lock().unwrap_or_else(|e| e.into_inner()).history().clone();
-        lived.map(|()| history)
+        lived
     }
 
     /// Power cut after the afterlife: what was acknowledged must be on disk.
@@ -248,7 +239,6 @@ impl<'p> Run<'p> {
         &self,
         disk: &SimDisk,
         start: &Start,
-        history: &History,
         boot: u8,
         rng: &mut Rng,
     ) -> Result<(), Failure> {
@@ -256,10 +246,14 @@ impl<'p> Run<'p> {
         let mut replay = Replay::new(start, &events);
         while replay.step() {}
         let image = replay.image(Choice::None, 0, rng);
-        let expect =
-            Expect { floor: replay.durable_txn, ceiling: replay.attempted, boot: boot + 1 };
+        let expect = Expect {
+            floor: replay.durable_txn,
+            ceiling: replay.attempted,
+            boot: boot + 1,
+            fresh: true,
+        };
         let disk = SimDisk::new(&image, self.plan.writable);
-        let life = Life::begin(self.plan, &disk, expect, history.clone(), rng.fork())?;
+        let life = Life::begin(self.plan, &disk, expect, replay.history.clone(), rng.fork())?;
         end(&Arc::new(Mutex::new(life)));
         Ok(())
     }

@@ -56,6 +56,14 @@ pub(crate) fn holds(shared: &Shared, i: usize, txn: u64, state: SlotState) -> bo
     now.txn == txn && now.state == state
 }
 
+/// Transactions whose metas may already be on disk as steady ones although nobody has said so: of a
+/// checkpoint under way, or of one that was killed. An open would believe them, so their pages are
+/// pinned until a later steady point is on disk.
+pub(crate) fn pending(shared: &Shared) -> impl Iterator<Item = u64> {
+    let slots = (0..SLOT_WORDS.len()).map(|i| slot(shared, i));
+    slots.filter(|s| s.state == SlotState::Pending).map(|s| s.txn)
+}
+
 /// The slot to overwrite next. `checkpoint` is the transaction that a checkpoint makes steady, if
 /// this is for one: it may replace an older checkpoint that has not ended.
 pub(crate) fn victim(shared: &Shared, checkpoint: Option<u64>) -> usize {

@@ -247,13 +247,17 @@ impl EnvInner {
         self.shared.word(Word::Steady).load(Ordering::SeqCst)
     }
 
-    /// All snapshots that must stay readable, ascending: readers' and the last steady commit's.
+    /// All snapshots that must stay readable, ascending: readers', the last steady commit's and
+    /// those that a checkpoint may have made steady.
     pub(crate) fn collect_pins(&self, pins: &mut Vec<u64>) {
         pins.clear();
         self.shared.pins(pins);
         let steady = self.steady();
-        if let Err(at) = pins.binary_search(&steady) {
-            pins.insert(at, steady);
+        let pending = metas::pending(&self.shared).filter(|txn| *txn > steady);
+        for txn in pending.chain([steady]) {
+            if let Err(at) = pins.binary_search(&txn) {
+                pins.insert(at, txn);
+            }
         }
     }
 

@@ -69,7 +69,7 @@ impl WriteTxn {
         self.reuse_returned();
         let pages = self.ws.arena().live() as u64 + self.ws.run_pages();
         let (extents, digest) = match pages {
-            0 => (vec![], XxHash3_64::oneshot(&[])),
+            0 => (vec![], Some(XxHash3_64::oneshot(&[]))),
             _ => self.write_pages(pages)?,
         };
         let bytes = pages << self.env.shift;
@@ -82,11 +82,14 @@ impl WriteTxn {
         let mut meta = self.next_meta()?;
         let released = self.released(meta.txn);
         let booked = self.book(&mut meta, allocated, released)?;
-        meta.digest = digest;
+        meta.digest = digest.unwrap_or(0);
         if let Some(state) = &mut self.state {
             state.scattered = pieces > PIECES;
         }
-        let one_flush = booked.in_log && !spilled && self.verifiable(pages + booked.pages);
+        // Asked again, not anew: a checkpoint may have made the commit before steady meanwhile, and
+        // then there is no digest.
+        let one_flush =
+            digest.is_some() && booked.in_log && !spilled && self.verifiable(pages + booked.pages);
         self.seal(meta, one_flush, bytes + (booked.pages << self.env.shift))
     }
 
@@ -126,8 +129,9 @@ impl WriteTxn {
             && self.env.steady() == self.base.txn
     }
 
-    /// Gives all dirty pages their places and hands them to the kernel.
-    fn write_pages(&mut self, pages: u64) -> Result<(Vec<Extent>, u64)> {
+    /// Gives all dirty pages their places and hands them to the kernel. With a digest, if one flush may
+    /// do for the commit.
+    fn write_pages(&mut self, pages: u64) -> Result<(Vec<Extent>, Option<u64>)> {
         let digest = self.verifiable(pages) && self.ws.spilled.is_empty();
         let allocated = self.allocate(pages)?;
         let extents = allocated.all();
@@ -142,8 +146,8 @@ impl WriteTxn {
         }
         self.main.desc.root = layout.tree(self.main.desc.root, self.main.desc.depth)?;
         let mut written = layout.finish();
-        let digest = written.write(&self.env, &self.ws, digest)?;
-        Ok((extents, digest))
+        let sum = written.write(&self.env, &self.ws, digest)?;
+        Ok((extents, digest.then_some(sum)))
     }
 
     /// The meta of this commit, but for books and digest.
