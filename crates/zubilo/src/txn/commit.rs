@@ -69,11 +69,11 @@ impl WriteTxn {
         self.reuse_returned();
         let pages = self.ws.arena().live() as u64 + self.ws.run_pages();
         let (extents, digest) = match pages {
-            0 => (vec![], XxHash3_64::oneshot(&[])),
+            0 => (vec![], Some(XxHash3_64::oneshot(&[]))),
             _ => self.write_pages(pages)?,
         };
         let bytes = pages << self.env.shift;
-        let spilled = !self.ws.spilled.is_empty();
+        let digest = digest.filter(|_| self.ws.spilled.is_empty());
         let mut allocated = extents;
         allocated.append(&mut self.ws.spilled);
         allocated.sort_unstable_by_key(|e| e.first);
@@ -82,11 +82,13 @@ impl WriteTxn {
         let mut meta = self.next_meta()?;
         let released = self.released(meta.txn);
         let booked = self.book(&mut meta, allocated, released)?;
-        meta.digest = digest;
+        // A checkpoint may have ended since the pages were written: without their digest two flushes
+        // are needed all the same.
+        let one_flush = booked.in_log && digest.is_some() && self.verifiable(pages + booked.pages);
+        meta.digest = digest.filter(|_| one_flush).unwrap_or(0);
         if let Some(state) = &mut self.state {
             state.scattered = pieces > PIECES;
         }
-        let one_flush = booked.in_log && !spilled && self.verifiable(pages + booked.pages);
         self.seal(meta, one_flush, bytes + (booked.pages << self.env.shift))
     }
 
@@ -126,8 +128,9 @@ impl WriteTxn {
             && self.env.steady() == self.base.txn
     }
 
-    /// Gives all dirty pages their places and hands them to the kernel.
-    fn write_pages(&mut self, pages: u64) -> Result<(Vec<Extent>, u64)> {
+    /// Gives all dirty pages their places and hands them to the kernel; gives their digest if an
+    /// open could verify them.
+    fn write_pages(&mut self, pages: u64) -> Result<(Vec<Extent>, Option<u64>)> {
         let digest = self.verifiable(pages) && self.ws.spilled.is_empty();
         let allocated = self.allocate(pages)?;
         let extents = allocated.all();
