@@ -236,7 +236,12 @@ pub(super) struct Written {
 impl Written {
     /// Hands all pages to the kernel, or copies them through the writable map, in ascending
     /// order. With `digest`, gives the checksum over all of them.
-    pub(super) fn write(&mut self, env: &EnvInner, ws: &Workspace, digest: bool) -> Result<u64> {
+    pub(super) fn write(
+        &mut self,
+        env: &EnvInner,
+        ws: &Workspace,
+        digest: bool,
+    ) -> Result<Option<u64>> {
         self.pieces.sort_unstable_by_key(|(first, _)| *first);
         let mut hasher = digest.then(XxHash3_64::new);
         let mut batch = Batch::new(env);
@@ -258,7 +263,7 @@ impl Written {
             }
         }
         batch.flush()?;
-        Ok(hasher.map_or(0, |h| h.finish()))
+        Ok(hasher.map(|h| h.finish()))
     }
 
     /// The pages each piece fills, ascending once written.
