@@ -337,8 +337,7 @@ fn step(life: &Shared) -> Result<(), Failure> {
 fn with_kill(life: &Shared, interleave: bool) -> Result<(), Failure> {
     let disk = {
         let mut life = lock(life);
-        let effect =
-            if life.rng.one_in(2) { Effect::KillBefore } else { Effect::KillAfter };
+        let effect = if life.rng.one_in(2) { Effect::KillBefore } else { Effect::KillAfter };
         let after = life.rng.below(8);
         life.disk.plan(Call::Any, after, effect, false);
         life.disk.clone()

@@ -65,7 +65,8 @@ fn work(wish: &Wish, plans: &[Plan], next: &AtomicU64, done: &AtomicU64, table: 
     loop {
         let turn = next.fetch_add(1, Ordering::Relaxed);
         let (round, at) = (turn / plans.len() as u64, (turn % plans.len() as u64) as usize);
-        let finished = if wish.repeat { round > 0 } else { done.load(Ordering::Relaxed) >= wish.states };
+        let finished =
+            if wish.repeat { round > 0 } else { done.load(Ordering::Relaxed) >= wish.states };
         if finished {
             return;
         }
@@ -107,7 +108,10 @@ fn main() -> ExitCode {
     });
     let table = table.into_inner().unwrap_or_else(|e| e.into_inner());
     let mut all = Outcome::default();
-    println!("{:18} {:>9} {:>8} {:>6} {:>11}", "workload", "states", "corrupt", "lost", "misbehaved");
+    println!(
+        "{:18} {:>9} {:>8} {:>6} {:>11}",
+        "workload", "states", "corrupt", "lost", "misbehaved"
+    );
     for (name, outcome) in table.by_workload {
         print_line(name, &outcome);
         all.add(outcome);

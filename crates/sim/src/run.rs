@@ -77,8 +77,7 @@ struct Scene<'s> {
 impl<'p> Run<'p> {
     /// Runs `plan` with `seed` and judges about `states` states.
     pub fn start(plan: &'p Plan, seed: u64, states: u64, prepare: Prepare) -> Outcome {
-        let mut run =
-            Run { plan, seed, prepare, outcome: Outcome::default(), fail_fast: true };
+        let mut run = Run { plan, seed, prepare, outcome: Outcome::default(), fail_fast: true };
         run.first_life(states);
         run.outcome
     }
@@ -93,8 +92,13 @@ impl<'p> Run<'p> {
 
     fn first_life(&mut self, states: u64) {
         let mut rng = Rng::new(self.seed ^ 0x005E_ED0F_CAFE);
-        let start =
-            Start { durable: Vec::new(), exists: false, durable_txn: 0, acked_txn: 0, attempted: 1 };
+        let start = Start {
+            durable: Vec::new(),
+            exists: false,
+            durable_txn: 0,
+            acked_txn: 0,
+            attempted: 1,
+        };
         let disk = SimDisk::new(&[], self.plan.writable);
         (self.prepare)(&disk);
         let expect = Expect { floor: 0, ceiling: 1, boot: 1 };
