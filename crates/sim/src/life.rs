@@ -545,9 +545,9 @@ fn change_tables(
     shape: &Shape,
     name: Vec<u8>,
 ) -> zubilo::Result<()> {
-    if !state.contains_key(&name) {
+    if let std::collections::btree_map::Entry::Vacant(place) = state.entry(name.clone()) {
         txn.create_table(&name, zubilo::TableOptions::new())?;
-        state.insert(name, Arc::default());
+        place.insert(Arc::default());
         return Ok(());
     }
     match rng.below(3) {

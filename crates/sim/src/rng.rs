@@ -11,6 +11,7 @@ impl Rng {
     }
 
     /// Any number.
+    #[expect(clippy::should_implement_trait, reason = "a generator without an end")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;

@@ -87,6 +87,14 @@ impl Engine for Lmdb {
     }
 
     fn begin_end(&self, times: u64) {
+        for _ in 0..times {
+            let txn = self.begin(ffi::MDB_RDONLY as c_uint);
+            // SAFETY: the transaction is live.
+            unsafe { ffi::mdb_txn_abort(txn) };
+        }
+    }
+
+    fn renew(&self, times: u64) {
         let txn = self.begin(ffi::MDB_RDONLY as c_uint);
         // SAFETY: a read-only transaction may be reset and renewed.
         unsafe {

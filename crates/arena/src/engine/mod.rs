@@ -37,9 +37,11 @@ pub(crate) trait Engine: Sized + Sync {
     /// Runs `work` in a read transaction.
     fn read<R>(&self, work: impl for<'t> FnOnce(Self::Reader<'t>) -> R) -> R;
 
-    /// Begins and ends a read transaction `times` times, the cheapest way that gives a new
-    /// snapshot each time.
+    /// Begins and ends a read transaction `times` times.
     fn begin_end(&self, times: u64);
+
+    /// Moves one read transaction to the newest snapshot `times` times.
+    fn renew(&self, times: u64);
 
     /// Runs `work` in a write transaction and commits it.
     fn write<R>(&self, work: impl for<'t> FnOnce(&mut Self::Writer<'t>) -> R) -> R;

@@ -59,6 +59,13 @@ impl Engine for Zubilo {
         }
     }
 
+    fn renew(&self, times: u64) {
+        let mut read = self.env.read().expect("begin");
+        for _ in 0..times {
+            std::hint::black_box(&mut read).refresh().expect("renew");
+        }
+    }
+
     fn write<R>(&self, work: impl for<'t> FnOnce(&mut WriteTable<'t>) -> R) -> R {
         let mut write = self.env.write().expect("begin");
         let result = work(&mut write.table(TABLE).expect("the table"));

@@ -17,19 +17,36 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
     }
     let ours = Housed::<Zubilo>::loaded(config, NOSYNC, Kind::Random16, 1000);
     let peer = Housed::<Lmdb>::loaded(config, NOSYNC, Kind::Random16, 1000);
+    let target = Target::Faster(1.0);
     sink(duel(
-        "begin + end of a read",
+        "read: begin + end",
         "ns",
-        Target::Faster(1.0),
+        target,
         config,
         true,
         vec![
             Contender::ours("zubilo read + drop", || begin_end(&ours.engine)),
-            Contender::peer("lmdb reset + renew", || begin_end(&peer.engine)),
+            Contender::peer("lmdb reset + renew", || renew(&peer.engine)),
+            Contender::peer("lmdb begin + abort", || begin_end(&peer.engine)),
+        ],
+    ));
+    sink(duel(
+        "read: to the newest snapshot",
+        "ns",
+        target,
+        config,
+        true,
+        vec![
+            Contender::ours("zubilo refresh", || renew(&ours.engine)),
+            Contender::peer("lmdb reset + renew", || renew(&peer.engine)),
         ],
     ));
 }
 
 fn begin_end(engine: &impl Engine) -> f64 {
     measure(|| engine.begin_end(TIMES)).wall * 1e9 / TIMES as f64
+}
+
+fn renew(engine: &impl Engine) -> f64 {
+    measure(|| engine.renew(TIMES)).wall * 1e9 / TIMES as f64
 }

@@ -3,6 +3,7 @@
 use super::{Place, SYNC, Sink};
 use crate::Config;
 use crate::duel::{Target, from_samples};
+use crate::engine::Engine;
 use crate::engine::counting::{Counted, take};
 use crate::engine::zubilo::{Zubilo, options};
 use crate::keys::Kind;
@@ -33,4 +34,6 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
     figure("requests a commit, median", "writes", Target::AtMost(3.0), requests);
     figure("requests a commit, most", "writes", Target::AtMost(3.0), most);
     figure("bytes", "B/txn", Target::None, bytes);
+    let size = zubilo.disk_bytes() as f64 / 1e6;
+    figure("file", "MB", Target::None, vec![size]);
 }

@@ -102,6 +102,7 @@ impl Root {
         words
     }
 
+    #[inline(always)]
     pub(crate) fn from_words(words: &RootWords) -> Option<Root> {
         let main = TreeDesc::from_words(words[2..].first_chunk::<DESC_WORDS>()?)?;
         let canary = *words[13..].first_chunk()?;

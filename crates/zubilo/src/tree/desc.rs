@@ -98,6 +98,7 @@ impl TreeDesc {
     }
 
     /// From 8-byte words; `None` when they describe no tree.
+    #[inline(always)]
     pub(crate) fn from_words(w: &[u64; DESC_WORDS]) -> Option<TreeDesc> {
         let options = TreeOptions {
             order: (w[5] >> 40) as u8,

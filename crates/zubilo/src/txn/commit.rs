@@ -146,8 +146,8 @@ impl WriteTxn {
         }
         self.main.desc.root = layout.tree(self.main.desc.root, self.main.desc.depth)?;
         let mut written = layout.finish();
-        let sum = written.write(&self.env, &self.ws, digest)?;
-        Ok((extents, digest.then_some(sum)))
+        let digest = written.write(&self.env, &self.ws, digest)?;
+        Ok((extents, digest))
     }
 
     /// The meta of this commit, but for books and digest.

@@ -27,44 +27,34 @@ impl ReadTxn {
         env.check_alive()?;
         let mut words = RootWords::default();
         let reader = env.shared.begin_read_into(&mut words)?;
-        let root = Root::from_words(&words);
-        // From here on the drop ends the reader.
-        let mut txn = ReadTxn { env: Arc::clone(env), reader, root: root.unwrap_or(NO_ROOT) };
-        if root.is_none() {
-            return Err(Error::Corrupted {
-                page: PageNo(0),
-                reason: "the lock file names an impossible root",
-            });
+        // Made in one go and as the last thing: each move would wait for the words just stored.
+        match readable(env, &words) {
+            Ok(root) => Ok(ReadTxn { env: Arc::clone(env), reader, root }),
+            Err(error) => {
+                env.shared.end_read(reader);
+                Err(error)
+            }
         }
-        txn.check_reach()?;
-        Ok(txn)
-    }
-
-    fn check_reach(&mut self) -> Result<()> {
-        if self.root.end <= self.env.reserved_pages() {
-            return Ok(());
-        }
-        self.root = NO_ROOT;
-        Err(Error::Invalid(
-            "another process has grown the store beyond the address space reserved here; \
-             reopen with a larger Options::reserve",
-        ))
     }
 
     /// Moves this transaction to the newest commit, as ending it and beginning another would,
     /// but cheaper.
     pub fn refresh(&mut self) -> Result<()> {
         self.env.check_alive()?;
-        let words = self.env.shared.renew(&self.reader);
-        let root = Root::from_words(&words);
-        self.root = root.unwrap_or(NO_ROOT);
-        if root.is_none() {
-            return Err(Error::Corrupted {
-                page: PageNo(0),
-                reason: "the lock file names an impossible root",
-            });
+        // Nothing new: what is pinned stays pinned.
+        if self.env.shared.newest() == self.root.txn {
+            return Ok(());
         }
-        self.check_reach()
+        let words = self.env.shared.renew(&self.reader);
+        match readable(&self.env, &words) {
+            Ok(root) => self.root = root,
+            Err(error) => {
+                // The old snapshot is pinned no longer.
+                self.root = NO_ROOT;
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// The commit whose state this is.
@@ -138,6 +128,22 @@ impl ReadTxn {
         let table = self.table(table)?;
         let value = table.get(key)?.map(|v| (v.as_ptr(), v.len()));
         Ok(value.map(|(start, len)| OwnedValue { txn: Arc::clone(self), start, len }))
+    }
+}
+
+/// The root that the words tell, if this process can reach all of its pages.
+#[inline(always)]
+fn readable(env: &EnvInner, words: &RootWords) -> Result<Root> {
+    match Root::from_words(words) {
+        Some(root) if root.end <= env.reserved_pages() => Ok(root),
+        Some(_) => Err(Error::Invalid(
+            "another process has grown the store beyond the address space reserved here; \
+             reopen with a larger Options::reserve",
+        )),
+        None => Err(Error::Corrupted {
+            page: PageNo(0),
+            reason: "the lock file names an impossible root",
+        }),
     }
 }
 

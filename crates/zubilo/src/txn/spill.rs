@@ -121,10 +121,10 @@ impl WriteTxn {
 /// Pages for trees; none are taken when they do not fit.
 fn take(space: &mut Space, cold: u64, hot: u64, policy: Policy, limit: u64) -> Option<Allocated> {
     if hot == 0 {
-        let cold = space.allocate(cold, policy, grow_to(space, policy), limit)?;
+        let cold = space.allocate(cold, policy, grow_to(space, policy, cold + hot), limit)?;
         return Some(Allocated { cold, hot: None, runs: None });
     }
-    let split = space.allocate_split(cold, hot, grow_to(space, policy), limit)?;
+    let split = space.allocate_split(cold, hot, grow_to(space, policy, cold + hot), limit)?;
     Some(Allocated { cold: split.cold, hot: Some(split.hot), runs: None })
 }
 
@@ -155,12 +155,18 @@ fn give_back(space: &mut Space, allocated: Option<Allocated>) {
     all.into_iter().for_each(|extent| space.give_back(extent));
 }
 
+/// What a small store may have besides, in commits of the size at hand: where a commit replaces a
+/// good part of all pages, no run falls free in less.
+const SLACK_COMMITS: u64 = 16;
+/// The same, bounded, in pages.
+const SLACK_MAX: u64 = 2048;
+
 /// How far the file may grow to keep runs long: half the live data more than it has.
-fn grow_to(space: &Space, policy: Policy) -> u64 {
+fn grow_to(space: &Space, policy: Policy, pages: u64) -> u64 {
     match policy {
         Policy::Contiguous => {
             let live = space.end() - space.free_pages() - space.retired_pages();
-            live + live / 2 + 64
+            live + live / 2 + 64 + pages.saturating_mul(SLACK_COMMITS).min(SLACK_MAX)
         }
         Policy::Recent => 0,
     }
