@@ -117,7 +117,7 @@ pub(crate) fn pinned(env: &Arc<EnvInner>) -> Result<(ReadTxn, Meta)> {
     Ok((txn, meta))
 }
 
-/// The three meta pages of a copy: the meta and two empty ones.
+/// The meta pages of a copy: the meta and empty ones.
 fn meta_pages(meta: &Meta) -> Vec<u8> {
     let mut pages = meta.encode().to_vec();
     pages.resize((META_COUNT as usize) << meta.page_shift, 0);
