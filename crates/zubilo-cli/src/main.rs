@@ -1,14 +1,34 @@
-//! The command `zubilo`: its subcommands and exit codes.
+//! The command `zubilo`: its subcommands and exit codes. Each subcommand is a module of its own;
+//! they share `opening` (store and transactions), `encoding` and `range` (arguments), `output`,
+//! `failure` (exit codes and messages) and `interrupt`.
 
+mod chk;
+mod del;
 mod demo;
+mod encoding;
+mod failure;
+mod get;
+mod interrupt;
+mod opening;
+mod output;
+mod put;
+mod range;
+mod scan;
+mod stat;
+mod tables;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use failure::{Code, Done};
+
 /// An embedded, transactional, ordered key-value store: look into it, change it, check it.
+///
+/// Exit codes: 0 done; 1 not found, nothing matched; 2 wrong use; 3 the store is damaged or the
+/// file is no store; 4 everything else.
 #[derive(Parser)]
-#[command(name = "zubilo", version)]
+#[command(name = "zubilo", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -16,19 +36,60 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Shows on real data what the store does, with timings and sizes.
+    /// Prints the values under keys
+    Get(get::GetArgs),
+    /// Stores a record
+    Put(put::PutArgs),
+    /// Removes records, by key or by range
+    Del(del::DelArgs),
+    /// Prints records in order, a key and its value a line
+    Scan(scan::ScanArgs),
+    /// Lists the tables
+    Tables(tables::TablesArgs),
+    /// Figures of the store: space, durability, readers, tables
+    Stat(stat::StatArgs),
+    /// Checks every page, every key and the account of free space
+    Chk(chk::ChkArgs),
+    /// Shows on real data what the store does, with timings and sizes
     Demo(demo::DemoArgs),
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Demo(args) => demo::run(&args),
-    };
+    match Cli::parse().command {
+        Command::Get(args) => end(get::run(&args), args.store.json, Listener::View),
+        Command::Put(args) => end(put::run(&args), args.store.json, Listener::View),
+        Command::Del(args) => end(del::run(&args), args.store.json, Listener::View),
+        Command::Scan(args) => end(scan::run(&args), args.store.json, Listener::View),
+        Command::Tables(args) => end(tables::run(&args), args.store.json, Listener::View),
+        Command::Stat(args) => end(stat::run(&args), args.store.json, Listener::View),
+        Command::Chk(args) => end(chk::run(&args), args.store.json, Listener::View),
+        Command::Demo(args) => match demo::run(&args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("zubilo: {error:#}");
+                Code::Other.into()
+            }
+        },
+    }
+}
+
+/// What it means when the reader of standard output leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listener {
+    /// It has seen enough.
+    View,
+}
+
+/// Tells of a failure and gives the exit code.
+fn end(done: Done, as_json: bool, listener: Listener) -> ExitCode {
     match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("zubilo: {error:#}");
-            ExitCode::FAILURE
+        Ok(code) => code.into(),
+        Err(failure) if failure.pipe => match listener {
+            Listener::View => Code::Fine.into(),
+        },
+        Err(failure) => {
+            failure.tell(as_json);
+            failure.code.into()
         }
     }
 }
