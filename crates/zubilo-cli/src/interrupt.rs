@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::failure::{Code, Done, Failure};
+use crate::output::Progress;
 
 static CAME: AtomicBool = AtomicBool::new(false);
 /// The command is inside a read of its input, which may last for ever.
@@ -55,12 +56,15 @@ pub(crate) fn note_committed(records: u64) {
     COMMITTED.store(records, Ordering::SeqCst);
 }
 
-/// Input whose reading Ctrl-C can break off.
-pub(crate) struct Input<R> {
+/// Input whose reading Ctrl-C can break off, and whose progress is shown.
+pub(crate) struct Input<'p, R> {
     pub(crate) inner: R,
+    /// Bytes read so far.
+    pub(crate) read: u64,
+    pub(crate) progress: &'p Progress,
 }
 
-impl<R: Read> Read for Input<R> {
+impl<R: Read> Read for Input<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         READING.store(true, Ordering::SeqCst);
         let read = match came() {
@@ -68,6 +72,8 @@ impl<R: Read> Read for Input<R> {
             false => self.inner.read(into),
         };
         READING.store(false, Ordering::SeqCst);
+        self.read += *read.as_ref().unwrap_or(&0) as u64;
+        self.progress.set(self.read);
         read
     }
 }

@@ -3,12 +3,17 @@
 //! `failure` (exit codes and messages) and `interrupt`.
 
 mod chk;
+mod copy;
 mod del;
 mod demo;
+mod drop;
+mod dump;
 mod encoding;
 mod failure;
+mod formats;
 mod get;
 mod interrupt;
+mod load;
 mod opening;
 mod output;
 mod put;
@@ -50,6 +55,14 @@ enum Command {
     Stat(stat::StatArgs),
     /// Checks every page, every key and the account of free space
     Chk(chk::ChkArgs),
+    /// Writes tables as text to standard output
+    Dump(dump::DumpArgs),
+    /// Reads records from a file or standard input into tables
+    Load(load::LoadArgs),
+    /// Copies the store while it is used, to a file or standard output
+    Copy(copy::CopyArgs),
+    /// Removes a table, or all of its records
+    Drop(drop::DropArgs),
     /// Shows on real data what the store does, with timings and sizes
     Demo(demo::DemoArgs),
 }
@@ -63,6 +76,10 @@ fn main() -> ExitCode {
         Command::Tables(args) => end(tables::run(&args), args.store.json, Listener::View),
         Command::Stat(args) => end(stat::run(&args), args.store.json, Listener::View),
         Command::Chk(args) => end(chk::run(&args), args.store.json, Listener::View),
+        Command::Dump(args) => end(dump::run(&args), args.store.json, Listener::Archive),
+        Command::Load(args) => end(load::run(&args), args.store.json, Listener::View),
+        Command::Copy(args) => end(copy::run(&args), args.store.json, Listener::Archive),
+        Command::Drop(args) => end(drop::run(&args), args.store.json, Listener::View),
         Command::Demo(args) => match demo::run(&args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -78,6 +95,8 @@ fn main() -> ExitCode {
 enum Listener {
     /// It has seen enough.
     View,
+    /// It misses a part.
+    Archive,
 }
 
 /// Tells of a failure and gives the exit code.
@@ -86,6 +105,7 @@ fn end(done: Done, as_json: bool, listener: Listener) -> ExitCode {
         Ok(code) => code.into(),
         Err(failure) if failure.pipe => match listener {
             Listener::View => Code::Fine.into(),
+            Listener::Archive => Code::Other.into(),
         },
         Err(failure) => {
             failure.tell(as_json);

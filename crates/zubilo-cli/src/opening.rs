@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use zubilo::{Env, Error, Options, WriteTxn};
+use zubilo::{Env, Error, Options, VerifyReads, WriteTxn};
 
 use crate::encoding::Encoding;
 use crate::failure::{Code, Doing, Done, Failure};
@@ -71,6 +71,12 @@ impl StoreArgs {
         self.open(Options::new().read_only(true).create(false), "name an existing store")
     }
 
+    /// As [`StoreArgs::open_to_read`]; checksums are verified when a page is first read.
+    pub(crate) fn open_to_read_verified(&self) -> Done<Env> {
+        let options = Options::new().read_only(true).create(false);
+        self.open(options.verify_reads(VerifyReads::FirstTouch), "name an existing store")
+    }
+
     /// Opens an existing store for writing.
     pub(crate) fn open_to_write(&self) -> Done<Env> {
         self.open(Options::new().create(false), "name an existing store")
@@ -123,5 +129,14 @@ impl WriteArgs {
             std::thread::sleep(pause.min(patience.saturating_sub(start.elapsed())));
             pause = (pause * 2).min(Duration::from_millis(50));
         }
+    }
+}
+
+/// A character that takes one byte.
+pub(crate) fn one_byte(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [byte] => Ok(*byte),
+        _ if text == "\\t" => Ok(b'\t'),
+        _ => Err("one character of ASCII, or \\t, expected".into()),
     }
 }

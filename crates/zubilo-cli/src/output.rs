@@ -33,8 +33,12 @@ impl Out {
         self.line(&value.to_string())
     }
 
-    pub(crate) fn finish(mut self) -> Done<()> {
-        self.inner.flush().map_err(|e| Failure::output(&e))
+    pub(crate) fn finish(self) -> Done<()> {
+        self.finish_io().map_err(|e| Failure::output(&e))
+    }
+
+    pub(crate) fn finish_io(mut self) -> io::Result<()> {
+        self.inner.flush()
     }
 }
 
@@ -140,6 +144,11 @@ impl Progress {
 
     pub(crate) fn set(&self, done: u64) {
         self.bar.set_position(done);
+    }
+
+    /// A line for people above the bar.
+    pub(crate) fn note(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
     }
 
     pub(crate) fn set_of(&self, done: u64, all: u64) {
