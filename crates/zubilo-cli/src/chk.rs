@@ -2,13 +2,14 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use zubilo::{CheckReport, PROBLEMS_MAX, Problem};
+use zubilo::{CheckReport, PROBLEMS_MAX, Problem, TxnId};
 
 use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done};
 use crate::interrupt;
 use crate::opening::StoreArgs;
 use crate::output::{Out, Progress, count, pairs, records};
+use crate::stat::tell_unbelieved;
 
 /// Options of `chk`.
 #[derive(Args, Debug)]
@@ -18,11 +19,15 @@ pub(crate) struct ChkArgs {
     /// Print nothing if all is well
     #[arg(short, long)]
     quiet: bool,
+    /// Also fail if the file holds a newer commit that is not believed
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Checks the store while others use it.
 pub(crate) fn run(args: &ChkArgs) -> Done {
     let env = args.store.open_to_read()?;
+    let unbelieved = env.info().doing("read the figures")?.unbelieved;
     interrupt::catch()?;
     let progress = Progress::pages("checking");
     let checked = env.check(&mut |done, all| {
@@ -31,25 +36,29 @@ pub(crate) fn run(args: &ChkArgs) -> Done {
     });
     drop(progress);
     let report = checked.doing("check the store")?;
-    let told = tell(args, &report);
-    match told {
+    let is_ok = report.is_ok() && !(args.strict && unbelieved.is_some());
+    let code = if is_ok { Code::Fine } else { Code::Damaged };
+    match tell(args, &report, unbelieved, is_ok) {
         // A damaged store stays damaged when nobody listens.
-        Err(failure) if failure.pipe && !report.is_ok() => Ok(Code::Damaged),
-        Err(failure) => Err(failure),
-        Ok(()) if report.is_ok() => Ok(Code::Fine),
-        Ok(()) => Ok(Code::Damaged),
+        Err(failure) if failure.pipe => Ok(code),
+        told => told.map(|()| code),
     }
 }
 
-fn tell(args: &ChkArgs, report: &CheckReport) -> Done<()> {
+fn tell(args: &ChkArgs, report: &CheckReport, unbelieved: Option<TxnId>, is_ok: bool) -> Done<()> {
     let mut out = Out::new();
     if args.store.json {
-        out.json(&to_value(report))?;
-    } else if !args.quiet || !report.is_ok() {
+        let mut told = to_value(report);
+        told["unbelieved"] = unbelieved.map(|txn| txn.0).into();
+        out.json(&told)?;
+    } else if !args.quiet || !is_ok || unbelieved.is_some() {
         for problem in &report.problems {
             out.line(&show_problem(problem))?;
         }
         out.line(&show(report))?;
+        if let Some(txn) = unbelieved {
+            out.line(&tell_unbelieved(txn))?;
+        }
     }
     out.finish()
 }
@@ -90,13 +99,10 @@ fn show_problem(problem: &Problem) -> String {
 fn show(report: &CheckReport) -> String {
     let verdict = match report.problems.len() {
         0 => "all is well".to_string(),
-        1 => "1 problem; restore from a copy, or save what is readable with `zubilo dump`".into(),
+        1 => "1 problem; restore from a copy".to_string(),
         n => {
             let more = if n >= PROBLEMS_MAX { " or more" } else { "" };
-            format!(
-                "{}{more} problems; restore from a copy, or save what is readable with `zubilo dump`",
-                count(n as u64)
-            )
+            format!("{}{more} problems; restore from a copy", count(n as u64))
         }
     };
     let pages = format!(

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use zubilo::{Env, WriteTxn};
+use zubilo::{Env, Options, WriteTxn};
 
 use crate::encoding::{EncodingArgs, clip, escape};
 use crate::failure::{Code, Doing, Done, Failure};
@@ -39,6 +39,9 @@ pub(crate) struct LoadArgs {
     /// Commit after every N records instead of once at the end
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch: Option<u64>,
+    /// Changed pages to hold before some are written early, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    memory: u32,
     /// What to do with a key that is in the store already
     #[arg(long, value_enum, default_value = "replace")]
     existing: Existing,
@@ -72,7 +75,8 @@ enum Existing {
 pub(crate) fn run(args: &LoadArgs) -> Done {
     let default_table = args.table.name()?;
     let (input, total) = open_input(&args.input)?;
-    let env = args.store.open_or_create(&args.create)?;
+    let options = Options::new().dirty_limit(u64::from(args.memory) << 20);
+    let env = args.store.open_or_create(&args.create, options)?;
     interrupt::catch()?;
     let progress = Progress::bytes("loading", total);
     let input = Input { inner: input, read: 0, progress: &progress };

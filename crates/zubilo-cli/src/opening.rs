@@ -83,8 +83,8 @@ impl StoreArgs {
     }
 
     /// Opens a store for writing, and makes it if that was asked for.
-    pub(crate) fn open_or_create(&self, how: &CreateArgs) -> Done<Env> {
-        let mut options = Options::new().create(how.create);
+    pub(crate) fn open_or_create(&self, how: &CreateArgs, options: Options) -> Done<Env> {
+        let mut options = options.create(how.create);
         if let Some(size) = how.page_size.as_ref().and_then(|size| size.parse().ok()) {
             options = options.page_size(size);
         }

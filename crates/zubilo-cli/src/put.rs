@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
+use zubilo::Options;
 
 use crate::encoding::{EncodingArgs, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &PutArgs) -> Done {
     let key = args.encoding.key().argument("the key", &args.key)?;
     let name = args.table.name()?;
     let value = value(args)?;
-    let env = args.store.open_or_create(&args.create)?;
+    let env = args.store.open_or_create(&args.create, Options::new())?;
     let mut txn = args.write.begin(&env)?;
     let opened = if args.create.create { txn.table_or_create(&name) } else { txn.table(&name) };
     let what = format!("open the table \"{}\"", escape(&name));

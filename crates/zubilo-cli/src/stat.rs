@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use zubilo::{EnvInfo, SpaceInfo};
+use zubilo::{EnvInfo, SpaceInfo, TxnId};
 
 use crate::encoding::hex;
 use crate::failure::{Code, Doing, Done};
@@ -44,6 +44,15 @@ pub(crate) fn run(args: &StatArgs) -> Done {
     Ok(Code::Fine)
 }
 
+/// What there is to say about a commit that is in the file and not believed.
+pub(crate) fn tell_unbelieved(txn: TxnId) -> String {
+    format!(
+        "note: the file holds a newer commit, {txn}, that is not believed: it was cut off before it \
+         was acknowledged, or it is damaged. If it should be there, restore from a copy; the next \
+         write wipes it"
+    )
+}
+
 impl Figures {
     fn bytes(&self, pages: u64) -> u64 {
         pages.saturating_mul(self.info.page_size as u64)
@@ -72,6 +81,7 @@ impl Figures {
             "newest": info.newest.0,
             "steady": info.steady.0,
             "unflushed_commits": self.unflushed(),
+            "unbelieved": info.unbelieved.map(|txn| txn.0),
             "file_bytes": info.file_len,
             "used_bytes": self.bytes(space.pages),
             "free_bytes": self.bytes(space.free_pages),
@@ -126,6 +136,7 @@ impl Figures {
             }
             parts.push(readers.trim_fmt());
         }
+        parts.extend(info.unbelieved.map(tell_unbelieved));
         match self.tables.is_empty() {
             true => parts.push("no tables".into()),
             false => parts.push(tables::show(&self.tables, info.page_size)),
