@@ -1,0 +1,154 @@
+//! Other processes take snapshots without pause and verify each, while this process writes.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use zubilo::{Env, Options};
+
+use super::audit::{self, Depth};
+use super::change::Writer;
+use super::process::{self, Role, Worker};
+use super::report::{self, Report};
+
+const READERS: u64 = 2;
+
+/// A reader looks through all records in one snapshot of this many.
+const DEEP_EVERY: u64 = 8;
+
+/// What the readers saw, all together.
+#[derive(Default)]
+struct Seen {
+    snapshots: u64,
+    commits: u64,
+    reads: u64,
+    violations: u64,
+    first: Option<String>,
+}
+
+impl Seen {
+    fn json(&self) -> Value {
+        json!({
+            "snapshots": self.snapshots,
+            "commits": self.commits,
+            "reads": self.reads,
+            "violations": self.violations,
+            "first": self.first,
+        })
+    }
+
+    fn add(&mut self, line: &str) -> Result<()> {
+        let told: Value = serde_json::from_str(line).context("a reader's report is not JSON")?;
+        let number = |name: &str| {
+            told[name].as_u64().with_context(|| format!("a reader's report has no {name}"))
+        };
+        self.snapshots += number("snapshots")?;
+        self.commits += number("commits")?;
+        self.reads += number("reads")?;
+        self.violations += number("violations")?;
+        if let (None, Some(first)) = (&self.first, told["first"].as_str()) {
+            self.first = Some(first.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// In a reading process: verifies snapshots until told to end, then reports.
+pub(crate) fn child(path: &Path) -> Result<()> {
+    let env = Options::new().read_only(true).create(false).open(path)?;
+    let end = process::told_to_end();
+    let mut read = env.read()?;
+    process::say("ready")?;
+    let mut seen = Seen { commits: 1, ..Seen::default() };
+    loop {
+        let deep = seen.snapshots % DEEP_EVERY == 0;
+        let depth = if deep { Depth::Records { step: 50 } } else { Depth::Quick };
+        match audit::snapshot(&read, depth) {
+            Ok(audit) => seen.reads += audit.reads,
+            Err(error) => {
+                seen.violations += 1;
+                seen.first.get_or_insert(format!("{error:#}"));
+            }
+        }
+        seen.snapshots += 1;
+        if end.load(Ordering::Relaxed) {
+            break;
+        }
+        let before = read.id();
+        read.refresh()?;
+        seen.commits += u64::from(read.id() != before);
+    }
+    process::say(&seen.json().to_string())?;
+    let first = seen.first.as_deref().unwrap_or_default();
+    ensure!(seen.violations == 0, "{} torn snapshots; the first: {first}", seen.violations);
+    Ok(())
+}
+
+/// The third step.
+pub(crate) fn run(
+    env: &Env,
+    places: u32,
+    seed: u64,
+    span: Duration,
+    report: &mut Report,
+) -> Result<()> {
+    report.heading(&format!("3  Write while {READERS} other processes read"))?;
+    let start = |n| Worker::start(Role::Reader, env.path(), places, seed.wrapping_add(n));
+    let mut readers = (0..READERS).map(start).collect::<Result<Vec<_>>>()?;
+    for reader in &readers {
+        reader.expect("ready")?;
+    }
+
+    let mut writer = Writer::new(seed, places);
+    let begun = Instant::now();
+    let mut commits = 0;
+    while begun.elapsed() < span {
+        writer.commit(env, || Ok(()))?;
+        commits += 1;
+    }
+    let time = begun.elapsed();
+
+    let mut seen = Seen::default();
+    for reader in &mut readers {
+        reader.stop();
+        let line = reader.line()?.context("a reader ended without a report; its error is above")?;
+        seen.add(&line)?;
+        reader.wait()?;
+    }
+    show(&seen, commits, time, env.info()?.file_len, report)?;
+    let first = seen.first.as_deref().unwrap_or_default();
+    ensure!(seen.violations == 0, "{} snapshots were torn; the first: {first}", seen.violations);
+    ensure!(seen.commits > READERS, "the readers never saw a new commit");
+    Ok(())
+}
+
+fn show(
+    seen: &Seen,
+    commits: u64,
+    time: Duration,
+    file_len: u64,
+    report: &mut Report,
+) -> Result<()> {
+    report.line(format!(
+        "  writer: {} commits in {}, {} (lazy durability: flushed in the background)",
+        report::count(commits),
+        report::time(time),
+        report::per_second(commits, time)
+    ))?;
+    report.line(format!(
+        "  readers: {} snapshots of {} commits, {} reads: sums, records and indexes agree",
+        report::count(seen.snapshots),
+        report::count(seen.commits),
+        report::count(seen.reads)
+    ))?;
+    let torn = seen.violations;
+    report.line(format!("  torn snapshots: {torn}; file now {}", report::bytes(file_len)))?;
+    let mut value = seen.json();
+    value["processes"] = READERS.into();
+    value["writer_commits"] = commits.into();
+    value["writer_commits_per_second"] = report::rate(commits, time).round().into();
+    report.record("readers", value);
+    Ok(())
+}
