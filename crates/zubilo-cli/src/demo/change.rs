@@ -85,11 +85,29 @@ impl Writer {
     ) -> Result<TxnId> {
         let mut write = env.write()?;
         begun()?;
-        let mut batch = self.batch();
-        let near = self.rng.u32(1..=self.places);
-        batch.founded = apply(&mut write, &batch, near)?;
-        self.towns.push_back(batch.founded);
+        self.fill(&mut write)?;
         Ok(write.commit()?)
+    }
+
+    /// One transaction with more in it.
+    #[cfg(test)]
+    pub(crate) fn commit_with(
+        &mut self,
+        env: &Env,
+        more: impl FnOnce(&mut WriteTxn),
+    ) -> Result<()> {
+        let mut write = env.write()?;
+        self.fill(&mut write)?;
+        more(&mut write);
+        Ok(write.commit().map(drop)?)
+    }
+
+    fn fill(&mut self, write: &mut WriteTxn) -> Result<()> {
+        let batch = self.batch();
+        let near = self.rng.u32(1..=self.places);
+        let town = apply(write, &batch, near)?;
+        self.towns.push_back(town);
+        Ok(())
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     quick: bool,
     /// How often the writing process is killed [default: 12].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     kills: Option<u64>,
     /// Seed of all that is random; a new one each time by default.
     #[arg(long, value_name = "N")]

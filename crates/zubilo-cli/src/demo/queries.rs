@@ -96,13 +96,10 @@ impl Measured {
     }
 
     fn row(&self) -> [String; 4] {
-        let found = self.found as f64 / self.queries.max(1) as f64;
-        [
-            self.kind.to_owned(),
-            report::count(self.queries),
-            format!("{found:.1}"),
-            report::time(self.each()),
-        ]
+        let each = self.found as f64 / self.queries.max(1) as f64;
+        let whole = self.found.is_multiple_of(self.queries.max(1));
+        let each = if whole { report::count(each as u64) } else { format!("{each:.1}") };
+        [self.kind.to_owned(), report::count(self.queries), each, report::time(self.each())]
     }
 
     fn json(&self) -> serde_json::Value {
@@ -166,7 +163,7 @@ fn examples(read: &ReadTxn, data: &[Place], report: &Report) -> Result<()> {
     let shown: Vec<_> = found.iter().take(4).map(describe).collect();
     report.line(format!("  names with Zw...: {} places; {}", found.len(), shown.join(", ")))?;
 
-    let found = northernmost(read, *b"NO", 4)?;
+    let found = northernmost(read, *b"NO", 3)?;
     let shown: Vec<_> = found.iter().map(|p| format!("{} {}", p.name, p.position())).collect();
     report.line(format!("  northernmost of Norway: {}", shown.join(", ")))?;
     let south = between(read, *b"CL", -9_000_000, -5_000_000)?;
