@@ -30,6 +30,7 @@ use report::Report;
 
 /// Options of the demonstration.
 #[derive(Args)]
+#[command(after_help = format!("Data: {}.", data::SOURCE))]
 pub(crate) struct DemoArgs {
     /// Keep the store and its copies in this directory, which must be new or empty.
     #[arg(long, value_name = "DIR")]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 /// A process that is silent for this long hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a process is started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -71,6 +71,15 @@ impl Worker {
             Some(line) if line == wanted => Ok(()),
             Some(line) => bail!("a process says {line:?}, not {wanted:?}"),
             None => bail!("a process ended before it said {wanted:?}; its error is above"),
+        }
+    }
+
+    /// Whether it has said something that was not read yet; takes that line.
+    pub(crate) fn has_spoken(&self) -> Result<bool> {
+        match self.lines.try_recv() {
+            Ok(_) => Ok(true),
+            Err(TryRecvError::Empty) => Ok(false),
+            Err(TryRecvError::Disconnected) => bail!("a process ended early; its error is above"),
         }
     }
 

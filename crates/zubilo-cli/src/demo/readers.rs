@@ -83,6 +83,9 @@ pub(crate) fn child(path: &Path) -> Result<()> {
         if !next(&mut read, &end)? {
             break;
         }
+        if seen.snapshots == 1 {
+            process::say("a new commit")?;
+        }
     }
     process::say(&seen.json().to_string())?;
     let first = seen.first.as_deref().unwrap_or_default();
@@ -120,10 +123,17 @@ pub(crate) fn run(
 
     let mut writer = Writer::new(seed, places);
     let begun = Instant::now();
-    let mut commits = 0;
-    while begun.elapsed() < span {
+    let (mut commits, mut late) = (0, READERS);
+    // On a busy machine the readers may get their turn late.
+    while begun.elapsed() < span || late > 0 {
         writer.commit(env, || Ok(()))?;
         commits += 1;
+        if late > 0 {
+            for reader in &readers {
+                late -= u64::from(reader.has_spoken()?);
+            }
+        }
+        ensure!(begun.elapsed() < process::PATIENCE, "{late} readers never see a new commit");
     }
     let time = begun.elapsed();
 
@@ -137,7 +147,6 @@ pub(crate) fn run(
     show(&seen, commits, time, env.info()?.file_len, report)?;
     let first = seen.first.as_deref().unwrap_or_default();
     ensure!(seen.violations == 0, "{} snapshots were torn; the first: {first}", seen.violations);
-    ensure!(seen.snapshots > READERS, "the readers never saw a new commit");
     Ok(())
 }
 
