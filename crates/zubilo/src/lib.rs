@@ -44,7 +44,7 @@ mod sync;
 mod tree;
 mod txn;
 
-pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem};
+pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
 pub use env::Env;
 pub use env::info::{EnvInfo, ReaderInfo};
 pub use env::options::{Durability, Geometry, Options, VerifyReads};

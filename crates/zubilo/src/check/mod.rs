@@ -7,6 +7,7 @@
 //! transaction.
 
 mod account;
+mod space;
 mod walk;
 
 use crate::env::{Env, EnvInner, ledger};
@@ -14,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 
 use account::{Account, Use};
+pub use space::SpaceInfo;
 
 /// Damage that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
