@@ -62,13 +62,19 @@ fn waiting_load(store: &str, more: &[&str], records: u32, committed: u64) -> Chi
     let mut input = String::from("key,value\n");
     (0..records).for_each(|i| input += &format!("{i:06},value\n"));
     child.stdin.as_mut().unwrap().write_all(input.as_bytes()).unwrap();
+    wait_until_held(store, committed);
+    child
+}
+
+/// Waits until somebody has committed so many records and has begun to write more.
+fn wait_until_held(store: &str, committed: u64) {
     let env = Options::new().open(store).unwrap();
     let patience = Instant::now() + Duration::from_secs(60);
     loop {
         let read = env.read().unwrap();
         let there = read.table("loaded").map_or(0, |table| table.len());
         if there == committed && env.try_write().unwrap().is_none() {
-            return child;
+            return;
         }
         assert!(Instant::now() < patience, "{there} records after a minute");
         std::thread::sleep(Duration::from_millis(2));
