@@ -7,7 +7,7 @@ use zubilo::{CheckReport, PROBLEMS_MAX, Problem, TxnId};
 use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done};
 use crate::interrupt;
-use crate::opening::StoreArgs;
+use crate::opening::ReadArgs;
 use crate::output::{Out, Progress, count, pairs, records};
 use crate::stat::tell_unbelieved;
 
@@ -15,7 +15,7 @@ use crate::stat::tell_unbelieved;
 #[derive(Args, Debug)]
 pub(crate) struct ChkArgs {
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: ReadArgs,
     /// Print nothing if all is well
     #[arg(short, long)]
     quiet: bool,

@@ -9,14 +9,14 @@ use zubilo::Error;
 
 use crate::failure::{Code, Done, Failure};
 use crate::interrupt;
-use crate::opening::StoreArgs;
+use crate::opening::ReadArgs;
 use crate::output::{Out, Progress, say, size};
 
 /// Options of `copy`.
 #[derive(Args, Debug)]
 pub(crate) struct CopyArgs {
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: ReadArgs,
     /// The new file, which must not exist; with - standard output
     to: PathBuf,
     /// Leave out free pages and fill the others

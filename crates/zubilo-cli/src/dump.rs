@@ -8,14 +8,14 @@ use zubilo::{Env, ReadTxn};
 use crate::encoding::{EncodingArgs, escape};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{CsvWriter, Format, JsonlWriter, Store, TextWriter, Writer};
-use crate::opening::{StoreArgs, one_byte, table_name};
+use crate::opening::{ReadArgs, one_byte, table_name};
 use crate::output::{Out, Progress};
 
 /// Options of `dump`.
 #[derive(Args, Debug)]
 pub(crate) struct DumpArgs {
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: ReadArgs,
     /// Only this table; may be repeated
     #[arg(short, long = "table", value_name = "TABLE")]
     tables: Vec<OsString>,

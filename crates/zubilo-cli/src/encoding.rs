@@ -34,10 +34,10 @@ pub(crate) struct EncodingArgs {
     #[arg(short, long, value_enum, default_value = "escaped", value_name = "ENC")]
     encoding: Encoding,
     /// How keys are written, if not as --encoding says
-    #[arg(long, value_enum, value_name = "ENC")]
+    #[arg(long, value_enum, value_name = "ENC", hide_possible_values = true)]
     key_encoding: Option<Encoding>,
     /// How values are written, if not as --encoding says
-    #[arg(long, value_enum, value_name = "ENC")]
+    #[arg(long, value_enum, value_name = "ENC", hide_possible_values = true)]
     value_encoding: Option<Encoding>,
 }
 

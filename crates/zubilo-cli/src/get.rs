@@ -7,14 +7,14 @@ use serde_json::json;
 
 use crate::encoding::{EncodingArgs, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
-use crate::opening::{StoreArgs, TableArg};
+use crate::opening::{ReadArgs, TableArg};
 use crate::output::Out;
 
 /// Options of `get`.
 #[derive(Args, Debug)]
 pub(crate) struct GetArgs {
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: ReadArgs,
     #[command(flatten)]
     table: TableArg,
     #[command(flatten)]

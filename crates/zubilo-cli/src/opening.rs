@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -19,9 +20,24 @@ pub(crate) struct StoreArgs {
     /// Machine-readable output, and errors as JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The store, for commands that only read.
+#[derive(Args, Debug)]
+pub(crate) struct ReadArgs {
+    #[command(flatten)]
+    at: StoreArgs,
     /// Use no lock file. Only for a store that nobody else has open
     #[arg(long)]
     no_lock: bool,
+}
+
+impl Deref for ReadArgs {
+    type Target = StoreArgs;
+
+    fn deref(&self) -> &StoreArgs {
+        &self.at
+    }
 }
 
 /// Which table.
@@ -65,18 +81,24 @@ pub(crate) struct CreateArgs {
 
 const PAGE_SIZES: [&str; 5] = ["4096", "8192", "16384", "32768", "65536"];
 
-impl StoreArgs {
+impl ReadArgs {
     /// Opens an existing store for reading only.
     pub(crate) fn open_to_read(&self) -> Done<Env> {
-        self.open(Options::new().read_only(true).create(false), "name an existing store")
+        self.open_with(VerifyReads::Never)
     }
 
-    /// As [`StoreArgs::open_to_read`]; checksums are verified when a page is first read.
+    /// As [`ReadArgs::open_to_read`]; checksums are verified when a page is first read.
     pub(crate) fn open_to_read_verified(&self) -> Done<Env> {
-        let options = Options::new().read_only(true).create(false);
-        self.open(options.verify_reads(VerifyReads::FirstTouch), "name an existing store")
+        self.open_with(VerifyReads::FirstTouch)
     }
 
+    fn open_with(&self, verify: VerifyReads) -> Done<Env> {
+        let options = Options::new().read_only(true).create(false).lock_file(!self.no_lock);
+        self.at.open(options.verify_reads(verify), "name an existing store")
+    }
+}
+
+impl StoreArgs {
     /// Opens an existing store for writing.
     pub(crate) fn open_to_write(&self) -> Done<Env> {
         self.open(Options::new().create(false), "name an existing store")
@@ -92,7 +114,7 @@ impl StoreArgs {
     }
 
     fn open(&self, options: Options, missing: &str) -> Done<Env> {
-        options.lock_file(!self.no_lock).open(&self.store).map_err(|error| {
+        options.open(&self.store).map_err(|error| {
             let what = match &error {
                 // These name the file themselves.
                 Error::Io { path: Some(_), .. } | Error::NotAStore { .. } => "open".to_string(),

@@ -6,7 +6,7 @@ use zubilo::Iter;
 
 use crate::encoding::{EncodingArgs, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
-use crate::opening::{StoreArgs, TableArg};
+use crate::opening::{ReadArgs, TableArg};
 use crate::output::Out;
 use crate::range::RangeArgs;
 
@@ -14,7 +14,7 @@ use crate::range::RangeArgs;
 #[derive(Args, Debug)]
 pub(crate) struct ScanArgs {
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: ReadArgs,
     #[command(flatten)]
     table: TableArg,
     #[command(flatten)]

@@ -6,7 +6,7 @@ use zubilo::{EnvInfo, SpaceInfo, TxnId};
 
 use crate::encoding::hex;
 use crate::failure::{Code, Doing, Done};
-use crate::opening::StoreArgs;
+use crate::opening::ReadArgs;
 use crate::output::{Out, count, pairs, size, table};
 use crate::tables::{self, Named};
 
@@ -14,7 +14,7 @@ use crate::tables::{self, Named};
 #[derive(Args, Debug)]
 pub(crate) struct StatArgs {
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: ReadArgs,
 }
 
 /// What there is to tell.

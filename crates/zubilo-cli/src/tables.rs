@@ -6,14 +6,14 @@ use zubilo::{ReadTxn, TableStats};
 
 use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done};
-use crate::opening::StoreArgs;
+use crate::opening::ReadArgs;
 use crate::output::{Out, count, size, table};
 
 /// Options of `tables`.
 #[derive(Args, Debug)]
 pub(crate) struct TablesArgs {
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) store: ReadArgs,
     /// Only the names, one a line
     #[arg(long, conflicts_with = "json")]
     names: bool,

@@ -92,7 +92,7 @@ fn a_store_that_may_only_be_read() {
     assert_eq!(run(&["scan", &store, "--no-lock", "-t", "other"]).ok(), "x\t24\n");
     assert_eq!(run(&["chk", &store, "--no-lock", "--quiet"]).ok(), "");
     assert!(run(&["stat", &store, "--no-lock"]).ok().contains("other"));
-    run(&["put", &store, "--no-lock", "k", "v"]).code(4);
+    run(&["put", &store, "--no-lock", "k", "v"]).code(2);
     run(&["copy", &store, "--no-lock", &place.arg("copy")]).code(4).says("Permission denied");
     std::fs::set_permissions(place.dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(crate::harness::contents(&store), small_model());

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use zubilo::Options;
 
 use crate::harness::{Model, Place, command, contents, finish, run};
 
@@ -52,17 +54,31 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
-/// Starts a load that gets `records` records and then waits for more; comes back when all were
-/// taken in.
-fn waiting_load(store: &str, more: &[&str], records: u32) -> Child {
-    let args = [&["load", store, "--create", "-f", "csv"], more].concat();
+/// Starts a load into an existing store that gets `records` records and then waits for more. Comes
+/// back when it has committed `committed` records and holds uncommitted ones.
+fn waiting_load(store: &str, more: &[&str], records: u32, committed: u64) -> Child {
+    let args = [&["load", store, "-t", "loaded", "-f", "csv"], more].concat();
     let mut child = command(&args).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = String::from("key,value\n");
     (0..records).for_each(|i| input += &format!("{i:06},value\n"));
     child.stdin.as_mut().unwrap().write_all(input.as_bytes()).unwrap();
-    // The command sleeps in a read, with nothing in the pipe, once it has taken all of it.
-    std::thread::sleep(Duration::from_millis(1500));
+    wait_until_held(store, committed);
     child
+}
+
+/// Waits until somebody has committed so many records and has begun to write more.
+fn wait_until_held(store: &str, committed: u64) {
+    let env = Options::new().open(store).unwrap();
+    let patience = Instant::now() + Duration::from_secs(60);
+    loop {
+        let read = env.read().unwrap();
+        let there = read.table("loaded").map_or(0, |table| table.len());
+        if there == committed && env.try_write().unwrap().is_none() {
+            return;
+        }
+        assert!(Instant::now() < patience, "{there} records after a minute");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Waits for the end without closing the input before.
@@ -82,15 +98,15 @@ fn interrupted_loads_leave_the_store_whole() {
         ("INT", &["--batch", "100"], 200, "the first 200 records were committed"),
     ];
     for (i, (name, more, committed, told)) in cases.into_iter().enumerate() {
-        let store = place.arg(&i.to_string());
-        let child = waiting_load(&store, more, 250);
+        let store = place.small_store(&i.to_string());
+        let child = waiting_load(&store, more, 250, committed);
         signal(&child, name);
         let (code, err) = end(child);
         assert_eq!(code, Some(4), "{err}");
         assert!(err.contains("interrupted") && err.contains(told), "{err}");
-        let records = contents(&store).remove(&b"main"[..]).unwrap_or_default();
-        assert_eq!(records.len(), committed);
-        run(&["put", &store, "--create", "after", "1", "--wait", "0"]).ok();
+        let records = contents(&store).remove(&b"loaded"[..]).unwrap_or_default();
+        assert_eq!(records.len() as u64, committed);
+        run(&["put", &store, "after", "1", "--wait", "0"]).ok();
     }
 }
 
@@ -99,7 +115,7 @@ fn a_killed_load_leaves_the_store_whole() {
     let place = Place::new();
     let store = place.small_store("s");
     let before = contents(&store);
-    let child = waiting_load(&store, &[], 250);
+    let child = waiting_load(&store, &[], 250, 0);
     signal(&child, "KILL");
     assert_eq!(end(child).0, None);
     assert_eq!(contents(&store), before);
