@@ -48,6 +48,7 @@ pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceIn
 pub use env::Env;
 pub use env::info::{EnvInfo, ReaderInfo};
 pub use env::options::{Durability, Geometry, Options, VerifyReads};
+pub use env::scrub::{Scrub, ScrubReport};
 pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use txn::{
