@@ -1,0 +1,7 @@
+//! The store as its users see it, one module a behaviour.
+
+mod common;
+
+mod histories;
+mod hostile;
+mod regressions;
