@@ -2,6 +2,7 @@
 //! invisible (nothing durable refers to them) and can be taken back.
 
 use crate::error::{Error, Result};
+use crate::num::PageNo;
 use crate::space::{Extent, Policy, Space};
 use crate::tree::{RunRef, run};
 
@@ -12,7 +13,7 @@ impl WriteTxn {
     /// Writes all dirty pages of the running nesting level but the roots.
     pub(super) fn spill(&mut self) -> Result<()> {
         self.reset_fingers();
-        self.reuse_returned();
+        self.reuse_returned()?;
         let upper = self.ws.arena().live() as u64 + self.ws.run_pages();
         let allocated = self.allocate(upper)?;
         let extents = allocated.all();
@@ -77,18 +78,23 @@ impl WriteTxn {
 
     /// Pages that were written early and are no longer used can be used again at once, unless an
     /// outer nesting level could come back to them.
-    pub(super) fn reuse_returned(&mut self) {
-        if !self.savepoints.is_empty() {
-            return;
+    pub(super) fn reuse_returned(&mut self) -> Result<()> {
+        if !self.savepoints.is_empty() || self.ws.returned.is_empty() {
+            return Ok(());
         }
         let returned = std::mem::take(&mut self.ws.returned);
-        if returned.is_empty() {
-            return;
+        let rest = subtract(&self.ws.spilled, &returned);
+        if pages_of(&rest) + pages_of(&returned) != pages_of(&self.ws.spilled) {
+            return Err(Error::Corrupted {
+                page: PageNo(returned.first().map_or(0, |e| e.first)),
+                reason: "a page of a tree claims to be of the transaction to come",
+            });
         }
-        self.ws.spilled = subtract(&self.ws.spilled, &returned);
+        self.ws.spilled = rest;
         if let Some(state) = &mut self.state {
             returned.into_iter().for_each(|extent| state.space.give_back(extent));
         }
+        Ok(())
     }
 
     /// Pages for a commit or spill. One run for everything if there is one; else large values get
@@ -170,6 +176,10 @@ fn grow_to(space: &Space, policy: Policy, pages: u64) -> u64 {
         }
         Policy::Recent => 0,
     }
+}
+
+fn pages_of(extents: &[Extent]) -> u128 {
+    extents.iter().map(|e| u128::from(e.count)).sum()
 }
 
 /// The pages of `from` that are not in `taken`; both are lists of disjoint extents.
