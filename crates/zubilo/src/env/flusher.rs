@@ -80,6 +80,11 @@ impl Flusher {
         }
     }
 
+    /// To be tried once more after the period.
+    fn again(&self) {
+        self.lock().oldest.get_or_insert_with(Instant::now);
+    }
+
     fn stop(&self) {
         self.lock().stop = true;
         self.wake.notify_all();
@@ -111,9 +116,12 @@ impl Closer {
 
 fn flush_until_stopped(env: &EnvInner, period: Duration) {
     while let Turn::Flush = env.flusher.wait(period) {
-        // A failure poisons the writer, which reports it at the next commit.
-        if checkpoint::checkpoint(env).is_err() {
-            env.poison();
+        match checkpoint::checkpoint(env) {
+            Ok(()) => {}
+            // It needs a slot to pin the snapshot: once a reader ends there is one.
+            Err(Error::ReadersFull { .. }) => env.flusher.again(),
+            // Poisons the writer, which reports it at the next commit.
+            Err(_) => env.poison(),
         }
     }
 }

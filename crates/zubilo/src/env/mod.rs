@@ -62,6 +62,7 @@ pub(crate) struct EnvInner {
     fork_generation: u32,
     writer: Mutex<Option<Box<WriterState>>>,
     checkpointing: Mutex<()>,
+    flushing: Mutex<()>,
 }
 
 /// What the writer keeps between its transactions; rebuilt from the file when another process
@@ -222,10 +223,11 @@ impl EnvInner {
         if self.options.read_only {
             return Err(Error::ReadOnly);
         }
-        if self.shared.word(Word::Poisoned).load(Ordering::SeqCst) != 0 {
-            return Err(Error::Poisoned);
-        }
-        Ok(())
+        if self.is_poisoned() { Err(Error::Poisoned) } else { Ok(()) }
+    }
+
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.shared.word(Word::Poisoned).load(Ordering::SeqCst) != 0
     }
 
     /// After a failed flush: the kernel may have dropped what it could not write, so no later
@@ -242,6 +244,11 @@ impl EnvInner {
     /// One checkpoint at a time in this process.
     pub(crate) fn checkpoint_turn(&self) -> MutexGuard<'_, ()> {
         self.checkpointing.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// One flush at a time in this process.
+    pub(crate) fn flush_turn(&self) -> MutexGuard<'_, ()> {
+        self.flushing.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     pub(crate) fn steady(&self) -> u64 {

@@ -157,6 +157,7 @@ fn start(
         fork_generation: platform::fork_generation(),
         writer: Mutex::new(None),
         checkpointing: Mutex::new(()),
+        flushing: Mutex::new(()),
     });
     let closer = Closer::start(&inner)?;
     Ok(Env::from_inner(inner, closer))
@@ -201,6 +202,13 @@ fn bring_up(
         }
     }
     let (slot, meta) = chosen.ok_or_else(|| damaged("no commit is whole"))?;
+    if meta.txn == 1 {
+        // Created just now, or by a process that was killed before it had come to this.
+        match data.sync_directory() {
+            Err(_) if options.read_only => {}
+            synced => synced.map_err(Error::io_at("flush the directory of", data.path()))?,
+        }
+    }
     fill_lock_file(data, shared, &metas, slot, meta, boot_id);
     Ok(meta.page_shift)
 }
@@ -271,7 +279,8 @@ fn fill_lock_file(
     shared.publish(&Root::of(chosen).to_words(chosen.page_shift));
 }
 
-/// The first image of a store: one meta, on disk with its directory entry before anything else.
+/// The first image of a store: one meta, on disk before anything else. The caller sees to the
+/// directory entry.
 fn create(data: &dyn DataFile, boot_id: [u8; 16], options: &Options) -> Result<Meta> {
     let shift = options.page_size.trailing_zeros();
     let meta = Meta {
@@ -301,7 +310,6 @@ fn create(data: &dyn DataFile, boot_id: [u8; 16], options: &Options) -> Result<M
     data.sync_data().map_err(io("flush"))?;
     metas::write(data, 0, &meta)?;
     data.sync_data().map_err(io("flush"))?;
-    data.sync_directory().map_err(io("flush the directory of"))?;
     Ok(meta)
 }
 
