@@ -37,13 +37,13 @@ ensure_c_compiler() {
 }
 
 sim_short() { # the short run: a fixed set of seeds, a few minutes at most
-    cargo run --release --manifest-path crates/sim/Cargo.toml -- --short
+    limit cargo run --release --manifest-path crates/sim/Cargo.toml -- --short
 }
 
 loom_models() {
     # Another configuration of the same crates: a target folder of its own keeps both builds warm.
-    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
-        cargo test --release -p zubilo --lib loom_
+    export RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
+    limit cargo test --release -p zubilo --lib loom_
 }
 
 ensure_cargo || exit 1
@@ -53,9 +53,9 @@ step "C compiler" ensure_c_compiler
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets -- -D warnings
 step "docs" env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
-step "tests" cargo test --workspace
+step "tests" limit cargo test --workspace
 if [ -f crates/sim/Cargo.toml ]; then
     step "simulated disk" sim_short
 fi
-step "models" loom_models
+step "models" loom_models # the last one: it changes the environment
 finish

@@ -3,6 +3,11 @@
 STEPS_PASSED=0
 STEPS_FAILED=()
 
+# limit COMMAND...: runs a program for at most half an hour, so that what hangs is seen to hang.
+limit() {
+    timeout --verbose 1800 "$@"
+}
+
 # step NAME COMMAND...: runs a command; its output stays visible.
 step() {
     local name=$1

@@ -380,6 +380,10 @@ impl DataFile for SimDisk {
             state.events.len()
         };
         let work = |state: &mut State| {
+            if state.events[upto..].iter().any(|e| matches!(**e, Event::SyncFailed)) {
+                // One that ran meanwhile: its failure is this one's too.
+                return Err(io::Error::other("another flush has failed"));
+            }
             if !state.lazy_sync {
                 state.events.push(Arc::new(Event::Sync { upto }));
             }

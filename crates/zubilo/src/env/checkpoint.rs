@@ -144,14 +144,7 @@ fn capture(env: &EnvInner) -> Result<(Meta, Pin<'_>)> {
 }
 
 /// Flushes the data file; a failure poisons the writer, because nothing tells what was lost.
-///
-/// One flush at a time in this process: the kernel reports a failure once for each open file, to
-/// whoever asks first. Another thread's flush that succeeds after it proves nothing.
 pub(crate) fn flush(env: &EnvInner) -> Result<()> {
-    let _turn = env.flush_turn();
-    if env.is_poisoned() {
-        return Err(Error::Poisoned);
-    }
     env.data.sync_data().map_err(|source| {
         env.poison();
         Error::io_at("flush", env.data.path())(source)

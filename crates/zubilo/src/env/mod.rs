@@ -62,7 +62,6 @@ pub(crate) struct EnvInner {
     fork_generation: u32,
     writer: Mutex<Option<Box<WriterState>>>,
     checkpointing: Mutex<()>,
-    flushing: Mutex<()>,
 }
 
 /// What the writer keeps between its transactions; rebuilt from the file when another process
@@ -244,11 +243,6 @@ impl EnvInner {
     /// One checkpoint at a time in this process.
     pub(crate) fn checkpoint_turn(&self) -> MutexGuard<'_, ()> {
         self.checkpointing.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    /// One flush at a time in this process.
-    pub(crate) fn flush_turn(&self) -> MutexGuard<'_, ()> {
-        self.flushing.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     pub(crate) fn steady(&self) -> u64 {

@@ -157,7 +157,6 @@ fn start(
         fork_generation: platform::fork_generation(),
         writer: Mutex::new(None),
         checkpointing: Mutex::new(()),
-        flushing: Mutex::new(()),
     });
     let closer = Closer::start(&inner)?;
     Ok(Env::from_inner(inner, closer))

@@ -81,7 +81,8 @@ pub trait DataFile: Send + Sync {
     /// Cuts the file to `new_len` bytes; does nothing if it is not longer.
     fn truncate(&self, new_len: u64) -> io::Result<()>;
 
-    /// Makes everything written so far durable, and the length with it.
+    /// Makes everything written so far durable, and the length with it. After a failure all later
+    /// calls fail, and those that were under way in other threads: nothing tells what was lost.
     fn sync_data(&self) -> io::Result<()>;
 
     /// Makes the entry of this file in its directory durable.

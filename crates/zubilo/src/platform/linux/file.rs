@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{offset, os_page_size, retry};
@@ -35,6 +36,8 @@ pub(crate) struct File {
     id: FileId,
     /// Offsets below this are known to lie within the process's limit on file sizes.
     permitted: AtomicU64,
+    /// Whether a flush has failed; held during each.
+    flush_failed: Mutex<bool>,
 }
 
 impl File {
@@ -50,7 +53,15 @@ impl File {
             reserve(&fd, wanted, floor, writable).map_err(Error::io_at("map the file", path))?;
         let path = fs::canonicalize(path).map_err(Error::io_at("resolve the path", path))?;
         let id = FileId { device: found.dev(), inode: found.ino() };
-        Ok(File { fd, read, write, path, id, permitted: AtomicU64::new(0) })
+        Ok(File {
+            fd,
+            read,
+            write,
+            path,
+            id,
+            permitted: AtomicU64::new(0),
+            flush_failed: Mutex::new(false),
+        })
     }
 }
 
@@ -109,9 +120,17 @@ impl DataFile for File {
         set_len(self.fd.as_raw_fd(), new_len)
     }
 
+    /// One at a time: the kernel reports a failure once for each open file, to whoever asks first.
+    /// Another thread's flush that succeeds after it proves nothing.
     fn sync_data(&self) -> io::Result<()> {
+        let mut failed = self.flush_failed.lock().unwrap_or_else(|e| e.into_inner());
+        if *failed {
+            return Err(io::Error::other("an earlier flush of this file has failed"));
+        }
         // SAFETY: flushes an open descriptor; no memory is passed.
-        retry(|| unsafe { libc::fdatasync(self.fd.as_raw_fd()) } as isize).map(drop)
+        let done = retry(|| unsafe { libc::fdatasync(self.fd.as_raw_fd()) } as isize);
+        *failed = done.is_err();
+        done.map(drop)
     }
 
     fn sync_directory(&self) -> io::Result<()> {
