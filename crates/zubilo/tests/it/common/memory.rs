@@ -91,8 +91,7 @@ impl MemoryFile {
 
     /// No call fails from now on; tells whether one did.
     pub(crate) fn heal(&self) -> bool {
-        let reached =
-            self.0.calls.load(Ordering::SeqCst) > self.0.fail_at.load(Ordering::SeqCst);
+        let reached = self.0.calls.load(Ordering::SeqCst) > self.0.fail_at.load(Ordering::SeqCst);
         self.fail(i64::MAX, 0);
         reached
     }

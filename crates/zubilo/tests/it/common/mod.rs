@@ -6,7 +6,7 @@ pub(crate) mod process;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use zubilo::{Env, ReadTxn};
+use zubilo::{Env, Geometry, ReadTxn};
 
 /// Key and value of each record of a table.
 pub(crate) type Records = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -62,6 +62,13 @@ pub(crate) fn fresh() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
     (dir, path)
+}
+
+/// The default geometry with changes.
+pub(crate) fn geometry(change: impl FnOnce(&mut Geometry)) -> Geometry {
+    let mut geometry = Geometry::default();
+    change(&mut geometry);
+    geometry
 }
 
 /// The full check must find nothing.
