@@ -68,7 +68,7 @@ impl Damage {
         let end = self.end() as u64;
         let any = self.rng.next();
         let txn = u64_at(&self.bytes, self.newest_meta() * self.page_size + 56);
-        let page = self.rng.below(end + 1);
+        let page = self.rng.below(end.wrapping_add(1));
         let size = self.page_size as u64;
         let lies = [
             0,
@@ -89,14 +89,14 @@ impl Damage {
             1 << 15,
             1 << 14,
             end,
-            end - 1,
-            end + 1,
+            end.wrapping_sub(1),
+            end.wrapping_add(1),
             page,
             page,
             page,
             txn,
-            txn + 1,
-            txn - 1,
+            txn.wrapping_add(1),
+            txn.wrapping_sub(1),
             size,
             size - 1,
             size - 2,
@@ -158,7 +158,8 @@ impl Damage {
             }
             let page = self.rng.pick(&branches);
             let start = page * self.page_size;
-            let (count, prefix) = (u16_at(&self.bytes, start + 28), u16_at(&self.bytes, start + 30));
+            let (count, prefix) =
+                (u16_at(&self.bytes, start + 28), u16_at(&self.bytes, start + 30));
             let children = HEADER + prefix + 6 * count;
             if children + 8 * count > self.page_size {
                 continue;

@@ -126,7 +126,11 @@ fn writes(env: &Env, rng: &mut Rng) {
             change(&mut txn, name, rng);
         }
     }
-    if rng.one_in(5) { txn.abort() } else { drop(fine(txn.commit())) }
+    if rng.one_in(5) {
+        txn.abort()
+    } else {
+        fine(txn.commit().map(|_| ()));
+    }
 }
 
 fn change(txn: &mut WriteTxn, name: &[u8], rng: &mut Rng) {
@@ -140,11 +144,8 @@ fn change(txn: &mut WriteTxn, name: &[u8], rng: &mut Rng) {
 
 fn change_records(txn: &mut WriteTxn, name: &[u8], rng: &mut Rng) -> Result<()> {
     let mut table = txn.table_or_create(name)?;
-    let known: Vec<Vec<u8>> = table
-        .iter()?
-        .map_while(|r| r.ok().map(|(k, _)| k.to_vec()))
-        .take(RECORDS_MAX)
-        .collect();
+    let known: Vec<Vec<u8>> =
+        table.iter()?.map_while(|r| r.ok().map(|(k, _)| k.to_vec())).take(RECORDS_MAX).collect();
     assert!(known.len() < RECORDS_MAX, "a walk in circles");
     for _ in 0..rng.below(40) {
         let key = match known.len() {
@@ -154,16 +155,16 @@ fn change_records(txn: &mut WriteTxn, name: &[u8], rng: &mut Rng) -> Result<()> 
         let len = rng.pick(&[0, 10, 100, 900, 9000]);
         match rng.below(12) {
             0..=4 => table.put(&key, rng.bytes(len))?,
-            5..=8 => drop(table.delete(&key)?),
+            5..=8 => table.delete(&key).map(|_| ())?,
             9 => {
                 let longer = [&key[..], &[rng.next() as u8; 3]].concat();
-                drop(table.insert(&longer[..longer.len().min(900)], rng.bytes(len))?);
+                table.insert(&longer[..longer.len().min(900)], rng.bytes(len)).map(|_| ())?;
             }
             10 => table.reserve(&key, len)?.fill(1),
             _ => {
                 let other = rng.bytes(6);
                 let (low, high) = if key < other { (key, other) } else { (other, key) };
-                drop(table.delete_range(low..high)?);
+                table.delete_range(low..high).map(|_| ())?;
             }
         }
     }
