@@ -2,6 +2,8 @@
 
 mod common;
 
+mod full;
 mod histories;
 mod hostile;
 mod regressions;
+mod space;
