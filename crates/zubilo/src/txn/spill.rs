@@ -17,6 +17,20 @@ impl WriteTxn {
         let upper = self.ws.arena().live() as u64 + self.ws.run_pages();
         let allocated = self.allocate(upper)?;
         let extents = allocated.all();
+        let written = self.write_early(allocated).inspect_err(|_| {
+            // Else an outer nesting level, which goes on, would miss them.
+            if let Some(state) = &mut self.state {
+                extents.iter().for_each(|extent| state.space.give_back(*extent));
+            }
+        })?;
+        self.book_spilled(&written, extents)?;
+        // What outer nesting levels own stays; do not try again for every record.
+        let limit = self.env.options.dirty_limit;
+        self.spill_at = limit.max(self.ws.dirty_bytes() + limit / 2);
+        Ok(())
+    }
+
+    fn write_early(&mut self, allocated: Allocated) -> Result<Written> {
         let mut layout = Layout::new(&mut self.ws, allocated);
         for table in self.tables.iter().filter(|t| !t.gone) {
             layout.below(table.tree.desc.root, table.tree.desc.depth)?;
@@ -24,11 +38,7 @@ impl WriteTxn {
         layout.below(self.main.desc.root, self.main.desc.depth)?;
         let mut written = layout.finish();
         written.write(&self.env, &self.ws, false)?;
-        self.book_spilled(&written, extents)?;
-        // What outer nesting levels own stays; do not try again for every record.
-        let limit = self.env.options.dirty_limit;
-        self.spill_at = limit.max(self.ws.dirty_bytes() + limit / 2);
-        Ok(())
+        Ok(written)
     }
 
     /// Frees the memory of what was written; what was allocated but not used goes back.
@@ -119,7 +129,10 @@ impl WriteTxn {
             allocated = allocated.and_then(|a| take_runs(space, a, &sizes, limit));
         }
         let allocated = allocated.ok_or_else(|| self.env.full(&geometry))?;
-        self.env.ensure_len(&geometry, state.space.end())?;
+        if let Err(error) = self.env.ensure_len(&geometry, space.end()) {
+            give_back(space, Some(allocated));
+            return Err(error);
+        }
         Ok(allocated)
     }
 }
