@@ -257,3 +257,23 @@ fn random_changes(
     }
     Ok(())
 }
+
+/// Pages that an early write had taken and failed to fill were lost until the store was reopened.
+#[test]
+fn spills_that_fail_lose_no_room() {
+    let file = MemoryFile::new(&[]);
+    let env = file.open(bounded(Durability::Sync).dirty_limit(50 << 10)).unwrap();
+    put_all(&env, "t", [("k", [1; 1000])]);
+    for round in 0..200 {
+        let mut txn = env.write().unwrap();
+        put_some(&mut txn, round, 1, 10).unwrap();
+        file.fail(0, 1000);
+        let failed = txn.nested(|txn| put_some(txn, 0, 100, 1000));
+        assert!(file.heal() && matches!(failed, Err(Error::Io { .. })), "{failed:?}");
+        txn.commit().unwrap();
+    }
+    let mut txn = env.write().unwrap();
+    put_some(&mut txn, 1000, 1000, 1000).unwrap();
+    txn.commit().unwrap();
+    assert_usable(&env, "after spills that failed");
+}

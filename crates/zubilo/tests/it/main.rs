@@ -2,8 +2,11 @@
 
 mod common;
 
+mod failures;
 mod full;
 mod histories;
 mod hostile;
 mod regressions;
 mod space;
+mod types;
+mod verify;

@@ -76,6 +76,10 @@ fn stays_small(env: &Env, versions: &mut Versions, rng: &mut Rng, count: u64, wh
         if n % 100 == 0 {
             largest = largest.max(env.info().unwrap().file_len);
         }
+        if n % 50_000 == 49_999 {
+            let (info, report) = (env.info().unwrap(), env.check(&mut |_, _| true).unwrap());
+            println!("after {n}: {} of {} bytes in use, {report:?}", info.used_len, info.file_len);
+        }
     }
     largest = largest.max(env.info().unwrap().file_len);
     let live = live(env);

@@ -72,7 +72,24 @@ impl MemoryFile {
 
     /// A store on this file, for one user, on the machine's boot number one.
     pub(crate) fn open(&self, options: Options) -> zubilo::Result<Env> {
-        Env::open_parts(Box::new(self.clone()), [1; 16], options)
+        self.open_on_boot(1, options)
+    }
+
+    /// The same on another boot: what was not flushed before is not believed.
+    pub(crate) fn open_on_boot(&self, boot: u8, options: Options) -> zubilo::Result<Env> {
+        Env::open_parts(Box::new(self.clone()), [boot; 16], options)
+    }
+
+    /// Where the map of the file starts, as a number.
+    pub(crate) fn base(&self) -> usize {
+        self.0.base as usize
+    }
+
+    /// Changes bits of a byte behind the back of the store; nobody may be reading.
+    pub(crate) fn flip(&self, at: usize, bits: u8) {
+        assert!((at as u64) < self.0.len.load(Ordering::SeqCst));
+        // SAFETY: the byte lies below the length; the test reads nothing meanwhile.
+        unsafe { *self.0.base.add(at) ^= bits };
     }
 
     /// A copy of all bytes.
