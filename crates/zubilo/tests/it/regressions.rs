@@ -130,3 +130,14 @@ fn the_meta_in_use_is_the_one_that_was_believed() {
     put_all(&env, "t", [("b", [1; 10])]);
     check(&env, "after a commit");
 }
+
+/// Any step of growth can be stored; the sum of length and step ran over.
+#[test]
+fn the_greatest_step_of_growth_is_harmless() {
+    let (_dir, path) = fresh();
+    let greatest = geometry(|g| (g.growth, g.upper) = (u64::MAX, 8 << 20));
+    let env = Options::new().geometry(greatest).open(&path).unwrap();
+    put_all(&env, "t", [("k", vec![1; 1 << 20])]);
+    put_all(&env, "t", [("l", vec![1; 1 << 20])]);
+    check(&env, "with the greatest step");
+}

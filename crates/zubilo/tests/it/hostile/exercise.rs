@@ -42,6 +42,7 @@ fn fine<T>(result: Result<T>) -> Option<T> {
             | Error::NoSuchTable
             | Error::TableExists
             | Error::TxnBroken
+            | Error::KeyTooLong { .. }
             | Error::MapFull { .. },
         ) => None,
         Err(other) => panic!("an error that damage does not explain: {other:?}"),
