@@ -3,10 +3,13 @@
 mod common;
 
 mod failures;
+mod flusher;
 mod full;
+mod group;
 mod histories;
 mod hostile;
 mod regressions;
 mod space;
 mod types;
+mod values;
 mod verify;
