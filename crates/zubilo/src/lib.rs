@@ -55,3 +55,8 @@ pub use txn::{
     Cursor, Iter, OwnedValue, ReadGuard, ReadTable, ReadTxn, Reader, TableOptions, TableStats,
     WriteTable, WriteTxn,
 };
+
+/// Programs that must not compile; see `tests/it/types.rs` for what is asserted at run time.
+#[cfg(doctest)]
+#[doc = include_str!("../tests/must_not_compile.md")]
+struct MustNotCompile;

@@ -38,7 +38,7 @@ impl<'p> Walk<'_, 'p> {
         let tables = self.tree(&[], main)?;
         for (name, desc) in tables {
             self.report.tables += 1;
-            self.report.entries += desc.entries;
+            self.report.entries = self.report.entries.saturating_add(desc.entries);
             self.tree(&name, &desc)?;
         }
         Ok(())
@@ -78,7 +78,7 @@ impl<'p> Walk<'_, 'p> {
         }
         self.report.leaf_pages += c.leaf_pages;
         self.report.branch_pages += c.branch_pages;
-        self.report.run_pages += c.run_pages;
+        self.report.run_pages = self.report.run_pages.saturating_add(c.run_pages);
         Ok(tree.tables)
     }
 
@@ -270,7 +270,7 @@ impl<'p> Walk<'_, 'p> {
     ) -> std::result::Result<(), Damage> {
         let run = RunRef::load(value)?;
         let pages = run.pages(self.snapshot.page_size().trailing_zeros());
-        tree.counted.run_pages += pages;
+        tree.counted.run_pages = tree.counted.run_pages.saturating_add(pages);
         if !self.account.add(run.first, pages, Use::Run, self.report, Some(tree.name)) {
             return Ok(());
         }

@@ -55,7 +55,9 @@ impl EnvInner {
         let step = growth_step(geometry, len);
         let limit = self.page_limit(geometry) << self.shift;
         let page = 1u64 << self.shift;
-        let wish = need.saturating_add(step).next_multiple_of(page.max(64 << 10)).min(limit);
+        // Any step can be stored: first the bound, then the rounding.
+        let wish = need.saturating_add(step).min(limit).next_multiple_of(page.max(64 << 10));
+        let wish = wish.min(limit).max(need);
         let small = need - len <= step;
         let grown = self.data.grow(wish, small && self.is_sync());
         let wish = match grown {

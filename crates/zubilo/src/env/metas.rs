@@ -12,6 +12,7 @@ use crate::platform::DataFile;
 use crate::shared::{Shared, Word};
 use crate::sync::Ordering;
 
+use super::Root;
 use super::meta::{META_COUNT, META_SIZE, Meta};
 
 /// The words that describe the slots.
@@ -197,12 +198,14 @@ fn is_zero(data: &dyn DataFile, len: u64) -> bool {
 /// The newest meta as the file holds it now; the caller keeps writers away by the meta lock.
 ///
 /// A slot may be said to hold it and hold something else: a checkpoint that failed or was killed
-/// before its write. Then another slot has it.
+/// before its write, or damage. Then another slot has it: the one with the root that was published,
+/// of which an open has seen that it fits into the file.
 pub(crate) fn load(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<Meta> {
     let newest = shared.newest();
     let len = data.len().map_err(Error::io_at("find the length of", data.path()))?;
     let claims = (0..SLOT_WORDS.len()).filter(|&i| slot(shared, i).txn == newest);
     let metas = claims.filter_map(|i| Meta::decode(&bytes(data, len, i as u64, shift)?).ok());
-    let mut metas = metas.filter(|meta| meta.txn == newest);
+    let root = shared.newest_root();
+    let mut metas = metas.filter(|meta| Root::of(meta).to_words(shift) == root);
     metas.next().ok_or(Error::Corrupted { page: PageNo(0), reason: "the newest meta is missing" })
 }

@@ -195,9 +195,8 @@ fn bring_up(
     let unflushed = shared.was_poisoned_on_this_boot();
     let mut chosen = None;
     for (slot, meta) in &metas {
-        let fits = meta.end << meta.page_shift <= len.min(data.reserved());
         let flushed = unflushed.is_none_or(|steady| meta.txn <= steady);
-        if fits && flushed && is_credible(data, meta, boot_id) {
+        if flushed && is_credible(data, len, meta, boot_id) {
             chosen = Some((*slot, meta));
             break;
         }
@@ -210,12 +209,16 @@ fn bring_up(
             synced => synced.map_err(Error::io_at("flush the directory of", data.path()))?,
         }
     }
-    fill_lock_file(data, shared, &metas, slot, meta, boot_id);
+    fill_lock_file(data, len, shared, &metas, slot, meta, boot_id);
     Ok(meta.page_shift)
 }
 
-/// Whether a commit can be believed after whatever stopped its writer.
-fn is_credible(data: &dyn DataFile, meta: &Meta, boot_id: [u8; 16]) -> bool {
+/// Whether a commit can be believed after whatever stopped its writer. Its end may lie outside of
+/// the file, which is `len` bytes long, also when nothing is wrong: later commits cut the tail.
+fn is_credible(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16]) -> bool {
+    if meta.end << meta.page_shift > len.min(data.reserved()) {
+        return false;
+    }
     match meta.trust {
         Trust::Steady => true,
         Trust::Weak => meta.boot_id == boot_id && boot_id != [0; 16],
@@ -227,7 +230,7 @@ fn is_credible(data: &dyn DataFile, meta: &Meta, boot_id: [u8; 16]) -> bool {
 fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
     let log = ledger::decode_log(&meta.log, 0).ok()?;
     let delta = log.last().filter(|d| d.txn == meta.txn)?;
-    // SAFETY: `end` was checked against file and map; nobody else has the store open.
+    // SAFETY: the caller checked `end` against file and map; nobody else has the store open.
     let snapshot = unsafe { Snapshot::new(data.base(), meta.page_shift, meta.end, meta.txn, None) };
     let mut hasher = XxHash3_64::new();
     for extent in &delta.allocated {
@@ -246,6 +249,7 @@ fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
 /// Publishes the chosen commit and says which slot holds what.
 fn fill_lock_file(
     data: &dyn DataFile,
+    len: u64,
     shared: &Shared,
     metas: &[(usize, Meta)],
     slot: usize,
@@ -255,7 +259,7 @@ fn fill_lock_file(
     let is_steady = |meta: &Meta| match meta.trust {
         Trust::Weak => false,
         Trust::Steady => true,
-        Trust::Verified => is_credible(data, meta, boot_id),
+        Trust::Verified => is_credible(data, len, meta, boot_id),
     };
     let mut steady = 0;
     for (i, meta) in metas.iter().filter(|(_, m)| m.txn <= chosen.txn) {

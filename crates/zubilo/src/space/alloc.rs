@@ -8,6 +8,8 @@ use super::{Extent, Policy, Space, Split};
 
 /// At most this share of the file is set aside for pages that are replaced often.
 const HOT_SHARE: u64 = 8;
+/// With more free pages than this share of the file `Policy::Recent` fills low addresses first.
+const HOLES_SHARE: u64 = 16;
 
 impl Space {
     /// Takes `pages` pages in few extents, in the order to be filled; `None` (and nothing taken)
@@ -15,7 +17,7 @@ impl Space {
     ///
     /// `Contiguous`: one run from the sweep; else the tail, while the file stays within `grow_to`;
     /// else the longest runs there are; else the tail beyond `grow_to`. `Recent`: what was freed
-    /// last, then low addresses, then the tail.
+    /// last (unless there are many holes), then low addresses, then the tail.
     pub fn allocate(
         &mut self,
         pages: u64,
@@ -190,7 +192,11 @@ impl Space {
 
     fn take_recent(&mut self, pages: u64, taken: &mut Vec<Extent>) {
         let mut left = pages;
+        // The books need runs, which single holes are not: they would raise the end for ever. Low
+        // addresses first, the upper ones fall free, and the tail can be had again.
+        let many_holes = self.free_pages() > self.end / HOLES_SHARE;
         while left > 0
+            && !many_holes
             && let Some(freed) = self.recent.pop()
         {
             left -= self.take_part(freed, left, taken);

@@ -34,6 +34,9 @@ impl TreeOptions {
     }
 }
 
+/// Greater counts of records or pages are damage.
+const COUNT_MAX: u64 = 1 << 60;
+
 /// Where a tree is and what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TreeDesc {
@@ -109,7 +112,9 @@ impl TreeDesc {
         let sane = matches!(options.align, 1 | 2 | 4 | 8 | 16)
             && options.order <= 3
             && depth as usize <= MAX_DEPTH
-            && (depth == 0) == (w[0] == 0);
+            && (depth == 0) == (w[0] == 0)
+            // No counter of a real tree comes near; sums need no checks.
+            && (w[1] | w[2] | w[3] | w[4]) < COUNT_MAX;
         sane.then_some(TreeDesc {
             root: Ref(w[0]),
             entries: w[1],
@@ -155,7 +160,7 @@ mod tests {
         let mut desc = TreeDesc::empty(7, TreeOptions { order: 2, align: 8, flags: 5 });
         desc.root = Ref(99);
         desc.depth = 3;
-        desc.entries = u64::MAX;
+        desc.entries = COUNT_MAX - 1;
         desc.sequence = 12;
         assert_eq!(TreeDesc::from_bytes(&desc.to_bytes()), Ok(desc));
     }
@@ -167,6 +172,10 @@ mod tests {
         desc.root = Ref(5);
         assert!(TreeDesc::from_bytes(&desc.to_bytes()).is_err());
         desc.depth = 0;
+        assert!(TreeDesc::from_bytes(&desc.to_bytes()).is_err());
+        desc.root = Ref::NONE;
+        assert!(TreeDesc::from_bytes(&desc.to_bytes()).is_ok());
+        desc.run_pages = COUNT_MAX;
         assert!(TreeDesc::from_bytes(&desc.to_bytes()).is_err());
         assert!(TreeDesc::from_bytes(&[0; 79]).is_err());
     }

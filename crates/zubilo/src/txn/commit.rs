@@ -18,7 +18,7 @@ use crate::env::checkpoint::{MetaLock, flush};
 use crate::env::meta::{META_COUNT, Meta, Trust};
 use crate::env::metas::{self, SlotState};
 use crate::error::{Error, Result};
-use crate::num::TxnId;
+use crate::num::{PageNo, TxnId};
 use crate::page::leaf;
 use crate::shared::Word;
 use crate::space::{Extent, Retired};
@@ -66,7 +66,8 @@ impl WriteTxn {
             self.store_changed_descs()?;
         }
         // From here on no page is made dirty, so none that was spilled is taken back any more.
-        self.reuse_returned();
+        self.reuse_returned()?;
+        self.check_freed()?;
         let pages = self.ws.arena().live() as u64 + self.ws.run_pages();
         let (extents, digest) = match pages {
             0 => (vec![], Some(XxHash3_64::oneshot(&[]))),
@@ -163,6 +164,25 @@ impl WriteTxn {
         Ok(meta)
     }
 
+    /// What the trees have set free must be pages in use, each once. Damaged trees share pages, or
+    /// hold some that the books call free: that must not bring the books into disorder too.
+    fn check_freed(&mut self) -> Result<()> {
+        let state = self.state.as_ref().ok_or(Error::TxnBroken)?;
+        // Sorted here once, as the books are written, instead of there for each use.
+        self.ws.freed.sort_unstable_by_key(|f| f.first);
+        let mut from = META_COUNT;
+        for freed in &self.ws.freed {
+            if freed.first < from || !state.space.is_used(freed.first, freed.count) {
+                return Err(Error::Corrupted {
+                    page: PageNo(freed.first),
+                    reason: "a page of a tree is free, or belongs to another one too",
+                });
+            }
+            from = freed.first + freed.count;
+        }
+        Ok(())
+    }
+
     fn released(&mut self, death: u64) -> Vec<Retired> {
         let freed = std::mem::take(&mut self.ws.freed);
         let entry = |f: crate::dirty::Freed| Retired {
@@ -171,10 +191,7 @@ impl WriteTxn {
             birth: f.birth,
             death,
         };
-        let mut released: Vec<Retired> = freed.into_iter().map(entry).collect();
-        // As the books are written; here once instead of there for each use.
-        released.sort_unstable_by_key(|r| r.first);
-        released
+        freed.into_iter().map(entry).collect()
     }
 
     /// Meta, flush, publication.

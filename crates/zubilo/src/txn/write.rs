@@ -260,9 +260,11 @@ impl WriteTxn {
             .to_tree()
             .ok_or(Error::Invalid("values can be aligned to 1, 2, 4, 8 or 16 bytes"))?;
         let desc = TreeDesc::empty(self.next_table, options);
+        let next = self.next_table.checked_add(1);
+        let next = next.ok_or(Error::Invalid("the store has no number left for a new table"))?;
         self.guarded(|txn| {
             txn.save_main();
-            txn.next_table += 1;
+            txn.next_table = next;
             txn.store_desc(name, &desc)
         })?;
         let order = options.builtin_order().unwrap_or(Order::Bytes);
