@@ -11,6 +11,7 @@
 //! the writes of metas only.
 
 use crate::error::{Error, Result};
+use crate::planted::{Bug, has};
 use crate::shared::{ReaderId, Shared, Word};
 use crate::sync::Ordering;
 
@@ -145,6 +146,9 @@ fn capture(env: &EnvInner) -> Result<(Meta, Pin<'_>)> {
 
 /// Flushes the data file; a failure poisons the writer, because nothing tells what was lost.
 pub(crate) fn flush(env: &EnvInner) -> Result<()> {
+    if has(Bug::NotFlushed) {
+        return Ok(());
+    }
     env.data.sync_data().map_err(|source| {
         env.poison();
         Error::io_at("flush", env.data.path())(source)

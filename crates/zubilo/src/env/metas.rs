@@ -8,6 +8,7 @@ use std::io::IoSlice;
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
+use crate::planted::{Bug, has};
 use crate::platform::DataFile;
 use crate::shared::{Shared, Word};
 use crate::sync::Ordering;
@@ -70,7 +71,7 @@ pub(crate) fn victim(shared: &Shared, checkpoint: Option<u64>) -> usize {
     let newest = shared.newest();
     let steady = shared.word(Word::Steady).load(Ordering::SeqCst);
     let rank = |s: Slot| match s.state {
-        SlotState::Steady if s.txn == steady => 3,
+        SlotState::Steady if s.txn == steady && !has(Bug::SteadyOverwritten) => 3,
         _ if s.txn == newest => 3,
         SlotState::Pending if s.txn > steady => match checkpoint {
             Some(txn) if txn >= s.txn => 1,
@@ -99,7 +100,7 @@ pub(crate) fn wipe_unpublished(data: &dyn DataFile, shared: &Shared, shift: u32)
     let newest = shared.newest();
     let mut wiped = false;
     for i in 0..SLOT_WORDS.len() {
-        if slot(shared, i).txn <= newest {
+        if slot(shared, i).txn <= newest || has(Bug::UnpublishedNotCleared) {
             continue;
         }
         data.write_at((i as u64) << shift, &mut [IoSlice::new(&[0; META_SIZE])])

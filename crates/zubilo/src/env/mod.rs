@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::dirty::Arena;
 use crate::error::{Error, Result};
+use crate::planted::{Bug, has};
 use crate::platform::{self, DataFile};
 use crate::shared::{RootWords, Shared, Word};
 use crate::space::Space;
@@ -121,7 +122,19 @@ impl Env {
     /// A store on a given file and system: for simulation.
     #[doc(hidden)]
     pub fn open_parts(data: Box<dyn DataFile>, boot_id: [u8; 16], options: Options) -> Result<Env> {
-        open::open_parts(data, boot_id, options)
+        open::open_parts(data, None, boot_id, options)
+    }
+
+    /// As [`Env::open_parts`], with the lock file of a store at `path`: several stores opened on one
+    /// file and one path are as the handles of several processes.
+    #[doc(hidden)]
+    pub fn open_parts_shared(
+        data: Box<dyn DataFile>,
+        path: &Path,
+        boot_id: [u8; 16],
+        options: Options,
+    ) -> Result<Env> {
+        open::open_parts(data, Some(path), boot_id, options)
     }
 
     pub(crate) fn from_inner(inner: Arc<EnvInner>, closer: Arc<flusher::Closer>) -> Env {
@@ -255,8 +268,10 @@ impl EnvInner {
         pins.clear();
         self.shared.pins(pins);
         let steady = self.steady();
-        let pending = metas::pending(&self.shared).filter(|txn| *txn > steady);
-        for txn in pending.chain([steady]) {
+        let pending =
+            metas::pending(&self.shared).filter(|txn| *txn > steady && !has(Bug::PendingNotPinned));
+        let anchor = Some(steady).filter(|_| !has(Bug::SteadyNotPinned));
+        for txn in pending.chain(anchor) {
             if let Err(at) = pins.binary_search(&txn) {
                 pins.insert(at, txn);
             }
