@@ -174,7 +174,7 @@ impl<'p> Run<'p> {
             scene.generation,
             replay.position()
         );
-        let metas_end = 3 * u64::from(self.plan.page_size);
+        let metas_end = 4 * u64::from(self.plan.page_size);
         let image = replay.image(choice, metas_end, rng);
         let kill = choice.is_kill();
         let (floor, boot) = match kill {

@@ -70,7 +70,7 @@ mod inside {
 
     #[test]
     fn one_flush_on_weak() {
-        found(Bug::OneFlushOnWeak, &["mixed"]);
+        found(Bug::OneFlushOnWeak, &["processes"]);
     }
 
     #[test]

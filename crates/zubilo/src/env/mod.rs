@@ -262,16 +262,15 @@ impl EnvInner {
         self.shared.word(Word::Steady).load(Ordering::SeqCst)
     }
 
-    /// All snapshots that must stay readable, ascending: readers', the last steady commit's and
-    /// those that a checkpoint may have made steady.
+    /// All snapshots that must stay readable, ascending: readers', those that a checkpoint may have
+    /// made steady, and the last steady commit's. In this order: what leaves one group meanwhile is
+    /// in a later one already.
     pub(crate) fn collect_pins(&self, pins: &mut Vec<u64>) {
         pins.clear();
         self.shared.pins(pins);
-        let steady = self.steady();
-        let pending =
-            metas::pending(&self.shared).filter(|txn| *txn > steady && !has(Bug::PendingNotPinned));
-        let anchor = Some(steady).filter(|_| !has(Bug::SteadyNotPinned));
-        for txn in pending.chain(anchor) {
+        let pending = metas::pending(&self.shared).filter(|_| !has(Bug::PendingNotPinned));
+        let steady = std::iter::once_with(|| self.steady()).filter(|_| !has(Bug::SteadyNotPinned));
+        for txn in pending.map(|(_, txn)| txn).chain(steady) {
             if let Err(at) = pins.binary_search(&txn) {
                 pins.insert(at, txn);
             }

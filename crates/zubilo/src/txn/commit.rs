@@ -14,7 +14,7 @@
 use twox_hash::XxHash3_64;
 
 use crate::env::Root;
-use crate::env::checkpoint::{MetaLock, flush};
+use crate::env::checkpoint::{MetaLock, flush, free_slot};
 use crate::env::meta::{META_COUNT, Meta, Trust};
 use crate::env::metas::{self, SlotState};
 use crate::error::{Error, Result};
@@ -192,7 +192,7 @@ impl WriteTxn {
         };
         let txn = meta.txn;
         let _lock = MetaLock::take(&env.shared)?;
-        let slot = metas::victim(&env.shared, None);
+        let slot = free_slot(&env)?;
         let state = if sync { SlotState::Pending } else { SlotState::Weak };
         metas::set_slot(&env.shared, slot, txn, state);
         metas::write(env.data.as_ref(), slot, &meta)?;
