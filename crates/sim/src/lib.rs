@@ -12,3 +12,4 @@ pub mod model;
 pub mod plan;
 pub mod rng;
 pub mod run;
+pub mod watch;

@@ -37,6 +37,8 @@ mod error;
 mod num;
 mod page;
 #[doc(hidden)]
+pub mod planted;
+#[doc(hidden)]
 pub mod platform;
 mod shared;
 mod space;

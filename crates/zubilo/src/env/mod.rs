@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::dirty::Arena;
 use crate::error::{Error, Result};
+use crate::planted::{Bug, has};
 use crate::platform::{self, DataFile};
 use crate::shared::{RootWords, Shared, Word};
 use crate::space::Space;
@@ -124,7 +125,19 @@ impl Env {
     /// A store on a given file and system: for simulation.
     #[doc(hidden)]
     pub fn open_parts(data: Box<dyn DataFile>, boot_id: [u8; 16], options: Options) -> Result<Env> {
-        open::open_parts(data, boot_id, options)
+        open::open_parts(data, None, boot_id, options)
+    }
+
+    /// As [`Env::open_parts`], with the lock file of a store at `path`: several stores opened on one
+    /// file and one path are as the handles of several processes.
+    #[doc(hidden)]
+    pub fn open_parts_shared(
+        data: Box<dyn DataFile>,
+        path: &Path,
+        boot_id: [u8; 16],
+        options: Options,
+    ) -> Result<Env> {
+        open::open_parts(data, Some(path), boot_id, options)
     }
 
     pub(crate) fn from_inner(inner: Arc<EnvInner>, closer: Arc<flusher::Closer>) -> Env {
@@ -263,14 +276,15 @@ impl EnvInner {
         self.shared.word(Word::Steady).load(Ordering::SeqCst)
     }
 
-    /// All snapshots that must stay readable, ascending: readers', the last steady commit's and
-    /// those that a checkpoint may have made steady.
+    /// All snapshots that must stay readable, ascending: readers', those that a checkpoint may have
+    /// made steady, and the last steady commit's. In this order: what leaves one group meanwhile is
+    /// in a later one already.
     pub(crate) fn collect_pins(&self, pins: &mut Vec<u64>) {
         pins.clear();
         self.shared.pins(pins);
-        let steady = self.steady();
-        let pending = metas::pending(&self.shared).filter(|txn| *txn > steady);
-        for txn in pending.chain([steady]) {
+        let pending = metas::pending(&self.shared).filter(|_| !has(Bug::PendingNotPinned));
+        let steady = std::iter::once_with(|| self.steady()).filter(|_| !has(Bug::SteadyNotPinned));
+        for txn in pending.map(|(_, txn)| txn).chain(steady) {
             if let Err(at) = pins.binary_search(&txn) {
                 pins.insert(at, txn);
             }

@@ -9,6 +9,7 @@ use twox_hash::XxHash3_64;
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
+use crate::planted::{Bug, has};
 use crate::platform::{self, Advice, DataFile, OpenFile};
 use crate::shared::{Role, Shared, Word};
 use crate::sync::Ordering;
@@ -55,12 +56,16 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
 
 pub(super) fn open_parts(
     data: Box<dyn DataFile>,
+    path: Option<&Path>,
     boot_id: [u8; 16],
     options: Options,
 ) -> Result<Env> {
     check(&options)?;
-    let shared = Shared::private(options.max_readers);
-    start(data, shared, Role::First, boot_id, options)
+    let (shared, role) = match path {
+        Some(path) => open_shared(path, &options)?,
+        None => (Shared::private(options.max_readers), Role::First),
+    };
+    start(data, shared, role, boot_id, options)
 }
 
 fn check(options: &Options) -> Result<()> {
@@ -222,7 +227,7 @@ fn is_credible(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16]) ->
     match meta.trust {
         Trust::Steady => true,
         Trust::Weak => meta.boot_id == boot_id && boot_id != [0; 16],
-        Trust::Verified => digest_holds(data, meta).unwrap_or(false),
+        Trust::Verified => has(Bug::DigestNotVerified) || digest_holds(data, meta).unwrap_or(false),
     }
 }
 
@@ -262,24 +267,27 @@ fn fill_lock_file(
         Trust::Verified => is_credible(data, len, meta, boot_id),
     };
     let mut steady = 0;
-    for (i, meta) in metas.iter().filter(|(_, m)| m.txn <= chosen.txn) {
-        let anchor = is_steady(meta) && (*i == slot || meta.txn < chosen.txn);
+    for (i, meta) in metas.iter().filter(|(_, m)| m.txn < chosen.txn) {
+        let anchor = is_steady(meta);
         let state = if anchor { SlotState::Steady } else { SlotState::Weak };
         if anchor {
             steady = steady.max(meta.txn);
         }
         metas::set_slot(shared, *i, meta.txn, state);
     }
+    // The chosen one is enough of its commit: what a checkpoint left, or damage, can go.
+    for (i, _) in metas.iter().filter(|(_, m)| m.txn == chosen.txn) {
+        metas::set_slot(shared, *i, 0, SlotState::Weak);
+    }
     // Commits that were not believed are wiped before the next one.
     for (i, meta) in metas.iter().filter(|(_, m)| m.txn > chosen.txn) {
         metas::set_slot(shared, *i, meta.txn, SlotState::Weak);
     }
-    metas::set_slot(
-        shared,
-        slot,
-        chosen.txn,
-        if is_steady(chosen) { SlotState::Steady } else { SlotState::Weak },
-    );
+    let mut state = SlotState::Weak;
+    if is_steady(chosen) {
+        (state, steady) = (SlotState::Steady, chosen.txn);
+    }
+    metas::set_slot(shared, slot, chosen.txn, state);
     shared.word(Word::Steady).store(steady, Ordering::SeqCst);
     shared.publish(&Root::of(chosen).to_words(chosen.page_shift));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::dirty::{Arena, Workspace};
-use crate::env::checkpoint::{MetaLock, WriterLock, flush};
+use crate::env::checkpoint::{MetaLock, WriterLock, wipe_unpublished};
 use crate::env::meta::{Meta, StoredGeometry};
 use crate::env::metas;
 use crate::env::options::Geometry;
@@ -73,13 +73,7 @@ impl WriteTxn {
 
     fn begin_locked(env: &Arc<EnvInner>) -> Result<WriteTxn> {
         env.check_writable()?;
-        let wiped = {
-            let _lock = MetaLock::take(&env.shared)?;
-            metas::wipe_unpublished(env.data.as_ref(), &env.shared, env.shift)?
-        };
-        if wiped {
-            flush(env)?;
-        }
+        wipe_unpublished(env)?;
         let mut state = current_state(env)?;
         env.collect_pins(&mut state.pins);
         state.space.set_pins(&state.pins);
