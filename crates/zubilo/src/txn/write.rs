@@ -457,13 +457,11 @@ impl WriteTxn {
 /// The writer's state as of the newest commit: kept from the last transaction of this process, or
 /// read from the file.
 fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
-    let kept = env.writer().take();
+    let mut kept = env.writer().take();
     let newest = env.shared.newest();
-    let arena = match kept {
-        Some(state) if state.meta.txn == newest => return Ok(state),
-        Some(mut state) => state.arena.take(),
-        None => None,
-    };
+    if let Some(state) = kept.take_if(|state| state.meta.txn == newest) {
+        return Ok(state);
+    }
     let meta = newest_meta(env, newest)?;
     if meta.end > env.reserved_pages() {
         return Err(Error::Invalid(
@@ -475,6 +473,16 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     env.collect_pins(&mut pins);
     // SAFETY: the caller holds the writer lock, so no page of the newest commit is written.
     let snapshot = unsafe { Snapshot::new(env.data.base(), env.shift, meta.end, meta.txn, None) };
+    let mut arena = None;
+    if let Some(mut state) = kept {
+        let WriterState { space, chain, meta: known, .. } = &mut *state;
+        let metas = (&*known, &meta);
+        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.reserved_pages())? {
+            (state.meta, state.pins) = (meta, pins);
+            return Ok(state);
+        }
+        arena = state.arena.take();
+    }
     let books = ledger::read(&snapshot, &meta)?;
     let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.reserved_pages())?;
     Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, scattered: false, pins }))
