@@ -44,14 +44,16 @@ mod sync;
 mod tree;
 mod txn;
 
-pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem};
+pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
 pub use env::Env;
 pub use env::info::{EnvInfo, ReaderInfo};
 pub use env::options::{Durability, Geometry, Options, VerifyReads};
+pub use env::scrub::{Scrub, ScrubReport};
 pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use txn::{
-    Cursor, Iter, OwnedValue, ReadTable, ReadTxn, TableOptions, TableStats, WriteTable, WriteTxn,
+    Cursor, Iter, OwnedValue, ReadGuard, ReadTable, ReadTxn, Reader, TableOptions, TableStats,
+    WriteTable, WriteTxn,
 };
 
 /// Programs that must not compile; see `tests/it/types.rs` for what is asserted at run time.

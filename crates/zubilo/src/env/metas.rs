@@ -111,6 +111,13 @@ pub(crate) fn wipe_unpublished(data: &dyn DataFile, shared: &Shared, shift: u32)
     Ok(wiped)
 }
 
+/// The newest of the metas that [`wipe_unpublished`] would wipe. The caller holds the meta lock, so
+/// none belongs to a commit that is about to be published.
+pub(crate) fn unpublished(shared: &Shared) -> Option<u64> {
+    let newest = shared.newest();
+    (0..SLOT_WORDS.len()).map(|i| slot(shared, i).txn).filter(|txn| *txn > newest).max()
+}
+
 /// A copy of the meta bytes at page `i`, if the file has them.
 fn bytes(data: &dyn DataFile, len: u64, i: u64, shift: u32) -> Option<[u8; META_SIZE]> {
     let at = i << shift;

@@ -4,7 +4,7 @@
 //! One process opens a file once: a second open of the same file gives the same store. Modules
 //! here own one thing each: `open` brings a file to life, `meta`/`metas` the anchors of commits,
 //! `ledger` the free-space books, `checkpoint` weak commits becoming steady, `flusher` the thread
-//! that asks for it.
+//! that asks for it, `scrub` the thread that looks for damage.
 
 pub(crate) mod checkpoint;
 pub(crate) mod flusher;
@@ -16,6 +16,7 @@ pub(crate) mod metas;
 mod open;
 pub(crate) mod options;
 mod registry;
+pub(crate) mod scrub;
 pub(crate) mod verify;
 
 use std::path::Path;
@@ -31,11 +32,12 @@ use crate::sync::Ordering;
 use crate::tree::TreeDesc;
 use crate::tree::desc::DESC_WORDS;
 use crate::txn::group::GroupQueue;
-use crate::txn::{ReadTxn, WriteTxn};
+use crate::txn::{ReadTxn, Reader, WriteTxn};
 
 use self::flusher::Flusher;
 use self::meta::{BlobRef, Meta};
 use self::options::{Durability, Options};
+use self::scrub::{ScrubReport, Scrubber};
 use self::verify::Verifier;
 
 /// An open store. Clones are handles on the same store; the last one closes it.
@@ -55,6 +57,7 @@ pub(crate) struct EnvInner {
     pub(crate) boot_id: [u8; 16],
     pub(crate) verifier: Option<Verifier>,
     pub(crate) flusher: Flusher,
+    pub(crate) scrubber: Scrubber,
     pub(crate) group: GroupQueue,
     pub(crate) close_without_sync: AtomicBool,
     /// The geometry of the options is not stored yet.
@@ -133,6 +136,11 @@ impl Env {
         ReadTxn::begin(&self.inner)
     }
 
+    /// For many short read transactions in one place: a [`Reader`] begins each of them faster.
+    pub fn reader(&self) -> Result<Reader> {
+        Reader::new(&self.inner)
+    }
+
     /// Begins the write transaction; waits while another thread or process has it. The transaction
     /// belongs to this thread. A second one in the same thread is [`Error::Busy`].
     pub fn write(&self) -> Result<WriteTxn> {
@@ -174,6 +182,12 @@ impl Env {
         if Arc::strong_count(&self._closer) == 1 {
             self.inner.close_without_sync.store(true, StdOrdering::SeqCst);
         }
+    }
+
+    /// What the last check in the background found ([`Options::scrub`]); `None` before the first
+    /// has ended.
+    pub fn scrub_report(&self) -> Option<ScrubReport> {
+        self.inner.scrubber.report()
     }
 
     /// The data file's path.

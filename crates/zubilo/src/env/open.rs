@@ -18,6 +18,7 @@ use super::flusher::{Closer, Flusher};
 use super::meta::{BlobRef, META_COUNT, Meta, Trust};
 use super::metas::{self, Found, SlotState};
 use super::options::{Durability, Options, VerifyReads};
+use super::scrub::Scrubber;
 use super::verify::Verifier;
 use super::{Env, EnvInner, Root, ledger, registry};
 
@@ -146,6 +147,7 @@ fn start(
     let inner = Arc::new(EnvInner {
         data,
         shared,
+        scrubber: Scrubber::new(options.scrub),
         options,
         shift,
         boot_id,

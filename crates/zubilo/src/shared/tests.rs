@@ -45,6 +45,31 @@ fn start(what: &str, path: &Path) -> Program {
     Program::start(PROGRAM, &format!("{what} {}", path.display()))
 }
 
+fn renew(shared: &Shared, id: &ReaderId) -> RootWords {
+    let mut words = [0; ROOT_WORDS];
+    assert!(shared.renew(id, IDLE, &mut words).expect("renew"));
+    words
+}
+
+#[test]
+fn a_parked_slot_pins_nothing_and_is_not_taken() {
+    let (_dir, path) = lock_path();
+    let shared = first(&path);
+    let (parked, seen) = shared.begin_read().expect("begin");
+    shared.park(&parked);
+    assert_eq!(pins(&shared), []);
+    assert!(shared.readers().is_empty());
+    let (other, _) = shared.begin_read().expect("begin");
+    assert_ne!(other, parked, "the slot of one who will come back");
+    shared.end_read(other);
+    let mut words = [0; ROOT_WORDS];
+    assert!(!shared.renew(&parked, seen[0], &mut words).expect("renew"), "nothing new");
+    assert_eq!(pins(&shared), [1]);
+    shared.publish(&root(2));
+    assert!(shared.renew(&parked, seen[0], &mut words).expect("renew"));
+    assert_eq!(words, root(2));
+}
+
 /// What the children of these tests do: the task is a word and the path of the lock file.
 #[test]
 #[ignore = "run by the other tests"]
@@ -120,7 +145,7 @@ fn program_for_a_kill(what: &str, path: &Path) {
                 assert_eq!(seen, root(seen[0]));
                 let (two, _) = shared.begin_read().expect("a slot");
                 shared.end_read(one);
-                assert_eq!(shared.renew(&two)[0], shared.reader_txn(&two));
+                assert_eq!(renew(&shared, &two)[0], shared.reader_txn(&two));
                 shared.end_read(two);
                 shared.lock_writer().expect("lock");
                 shared.publish(&root(shared.newest() + 1));
@@ -156,7 +181,7 @@ fn a_reader_pins_what_was_newest() {
     shared.publish(&root(3));
     assert_eq!((shared.reader_txn(&one), shared.reader_txn(&two)), (1, 2));
     assert_eq!(pins(&shared), [1, 2]);
-    assert_eq!(shared.renew(&one), root(3));
+    assert_eq!(renew(&shared, &one), root(3));
     assert_eq!(pins(&shared), [2, 3]);
     assert_eq!(shared.readers().len(), 2);
     let this = std::process::id();
@@ -198,7 +223,7 @@ fn readers_see_whole_roots_whatever_the_writer_does() {
                     assert_eq!(seen, root(seen[0]));
                     assert!(seen[0] >= last);
                     assert_eq!(shared.reader_txn(&id), seen[0]);
-                    let renewed = shared.renew(&id);
+                    let renewed = renew(&shared, &id);
                     assert_eq!(renewed, root(renewed[0]));
                     last = renewed[0];
                     shared.end_read(id);
@@ -442,7 +467,8 @@ fn a_forked_child_is_refused_and_harms_nothing() {
             && matches!(shared.announce(), Err(Error::Forked));
         shared.end_read(id);
         shared.unlock_writer();
-        shared.renew(&id);
+        let renewed = shared.renew(&id, IDLE, &mut [0; ROOT_WORDS]);
+        let refused = refused && matches!(renewed, Err(Error::Forked));
         drop(shared);
         // Opened anew the store is the child's own, with slots and locks of its own.
         let (own, role) = open(&path);
@@ -577,7 +603,7 @@ fn figures() {
     });
     let (id, _) = shared.begin_read().expect("a slot");
     time("renew", &mut || {
-        std::hint::black_box(shared.renew(&id));
+        std::hint::black_box(renew(&shared, &id));
     });
     shared.end_read(id);
     time("lock_writer + unlock_writer", &mut || {

@@ -103,6 +103,14 @@ impl<'p> Snapshot<'p> {
         Snapshot { base, end, txn, shift, size, verifier, life: PhantomData }
     }
 
+    /// The same pages, each checksum verified by `verifier`.
+    pub(crate) fn verified_by<'s>(self, verifier: &'s Verifier) -> Snapshot<'s>
+    where
+        'p: 's,
+    {
+        Snapshot { verifier: Some(verifier), life: PhantomData, ..self }
+    }
+
     /// Bytes of a page.
     pub(crate) fn page_size(&self) -> usize {
         1 << self.shift

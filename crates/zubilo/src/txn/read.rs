@@ -45,16 +45,25 @@ impl ReadTxn {
         if self.env.shared.newest() == self.root.txn {
             return Ok(());
         }
-        let words = self.env.shared.renew(&self.reader);
-        match readable(&self.env, &words) {
-            Ok(root) => self.root = root,
-            Err(error) => {
-                // The old snapshot is pinned no longer.
-                self.root = NO_ROOT;
-                return Err(error);
-            }
+        self.repin()
+    }
+
+    /// Pins the newest snapshot instead of what this one pins, which may be nothing.
+    #[inline]
+    pub(super) fn repin(&mut self) -> Result<()> {
+        let mut words = RootWords::default();
+        if self.env.shared.renew(&self.reader, self.root.txn, &mut words)? {
+            // Should it fail, the old snapshot is pinned no longer.
+            self.root = NO_ROOT;
+            self.root = readable(&self.env, &words)?;
         }
         Ok(())
+    }
+
+    /// Pins nothing until `repin`.
+    #[inline]
+    pub(super) fn park(&self) {
+        self.env.shared.park(&self.reader);
     }
 
     /// The commit whose state this is.
