@@ -276,6 +276,7 @@ fn a_forked_child_is_refused_on_every_handle() {
     count(&env, 1);
     let mut read = env.read().unwrap();
     let shared = env.read().unwrap().into_shared();
+    let mut reader = env.reader().unwrap();
     let mut txn = env.write().unwrap();
     txn.table("t").unwrap().put("inherited", "x").unwrap();
     let copy = dir.path().join("copy");
@@ -292,6 +293,9 @@ fn a_forked_child_is_refused_on_every_handle() {
         assert_forked(env.copy_to_path(&copy, false, &mut |_, _| true));
         assert_forked(env.copy_to_writer(&mut std::io::sink(), true, &mut |_, _| true));
         assert_forked(env.clone().close());
+        assert_forked(env.reader());
+        assert_forked(env.space());
+        assert_forked(reader.begin());
         assert_forked(read.refresh());
         assert_forked(read.table("t").map(drop));
         assert_forked(read.tables());
