@@ -115,9 +115,10 @@ impl Root {
 }
 
 impl Env {
-    /// Opens the store at `path`, creating it if the options say so. The file's lock file is
-    /// `path` with `-lock` added. A second open of the same file in one process gives a handle on
-    /// the same store, with the options of the first.
+    /// Opens the store at `path`, creating it if the options say so. The file's lock file lies
+    /// beside it, with `-lock` added to its name (a symbolic link is followed first; a file with
+    /// two names must be opened by one of them). A second open of the same file in one process
+    /// gives a handle on the same store, with the options of the first.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Env> {
         open::open(path.as_ref(), options)
     }

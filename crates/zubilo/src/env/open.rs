@@ -47,7 +47,8 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         return Ok(Env::from_inner(env, closer));
     }
     refuse_foreign(data.as_ref())?;
-    let (shared, role) = open_shared(path, &options)?;
+    // Beside the file itself: a process that came by a symbolic link must find the same one.
+    let (shared, role) = open_shared(data.path(), &options)?;
     let env = start(data, shared, role, platform::boot_id(), options)?;
     let known = (Arc::downgrade(&env.inner), Arc::downgrade(&env._closer));
     open.insert(key, known);

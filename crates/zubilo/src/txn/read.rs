@@ -103,6 +103,8 @@ impl ReadTxn {
 
     /// The table `name`.
     pub fn table(&self, name: impl AsRef<[u8]>) -> Result<ReadTable<'_>> {
+        // In a forked child nothing keeps the snapshot: the parent may end it at any time.
+        self.env.check_alive()?;
         let snapshot = self.snapshot();
         let found = lookup::get_entry(&snapshot, &self.root.main, &Order::Bytes, name.as_ref())?;
         let Some((at, entry)) = found else { return Err(Error::NoSuchTable) };
@@ -119,6 +121,7 @@ impl ReadTxn {
 
     /// The names of all tables, in order.
     pub fn tables(&self) -> Result<Vec<Vec<u8>>> {
+        self.env.check_alive()?;
         table_names(&self.snapshot(), &self.root.main)
     }
 

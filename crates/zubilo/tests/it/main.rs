@@ -8,6 +8,8 @@ mod full;
 mod group;
 mod histories;
 mod hostile;
+mod opening;
+mod processes;
 mod regressions;
 mod space;
 mod types;

@@ -51,7 +51,7 @@ impl Program {
     pub(crate) fn hear(&mut self) -> String {
         for line in self.output.by_ref() {
             if let Some(said) = line.unwrap().split("SAID ").nth(1) {
-                return said.to_string();
+                return said.strip_suffix('.').unwrap_or(said).to_string();
             }
         }
         panic!("the child ended without a word: {:?}", self.child.wait());
@@ -66,6 +66,16 @@ impl Program {
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Ends it with SIGKILL; what it had said before and nobody had heard.
+    pub(crate) fn kill_and_hear(mut self) -> Vec<String> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        // A line that was cut off is none: it has no mark at its end.
+        let said = self.output.map_while(std::result::Result::ok);
+        said.filter_map(|line| Some(line.split("SAID ").nth(1)?.strip_suffix('.')?.to_string()))
+            .collect()
     }
 
     /// Its process id.
@@ -89,7 +99,7 @@ pub(crate) fn task() -> Option<std::path::PathBuf> {
 
 /// In the child: a line for [`Program::hear`].
 pub(crate) fn say(line: impl std::fmt::Display) {
-    println!("SAID {line}");
+    println!("SAID {line}.");
 }
 
 /// In the child: waits for [`Program::go`] (true), or for the end of the input.
