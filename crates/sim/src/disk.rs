@@ -212,6 +212,14 @@ impl SimDisk {
         self.state().hook = hook;
     }
 
+    /// The medium decays: a bit of the file flips.
+    pub fn flip(&self, at: u64, bit: u32) {
+        let state = self.state();
+        assert!(at < state.len, "no byte {at}");
+        // SAFETY: inside the map; nothing else uses the store meanwhile.
+        unsafe { *self.0.base.as_ptr().add(at as usize) ^= 1 << (bit % 8) };
+    }
+
     /// Planted bug: flushes succeed and do nothing.
     pub fn ignore_syncs(&self) {
         self.state().lazy_sync = true;

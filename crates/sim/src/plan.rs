@@ -202,6 +202,11 @@ fn hostile_plans() -> Vec<Plan> {
     vec![
         Plan { twist: Twist::Kills, ..plain("kills-sync", Mode::Sync, SMALL) },
         weak("kills-nosync", Twist::Kills),
+        Plan {
+            twist: Twist::Kills,
+            dirty_limit: 24 << 10,
+            ..plain("kills-spill", Mode::Sync, Shape { changes: 60, value: 400, ..large })
+        },
         weak("interleaved", Twist::Interleaved),
         weak("hostile", Twist::Hostile),
         weak("processes", Twist::Processes),

@@ -1,6 +1,7 @@
 //! A run: one life of a workload, then the states that its log allows, each opened, judged, used
 //! and opened again; some of them crash once more.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use crate::disk::{Event, SimDisk};
@@ -41,7 +42,8 @@ impl Outcome {
         self.failures.extend(other.failures);
     }
 
-    fn fail(&mut self, place: String, failure: &Failure) {
+    /// Adds a failure.
+    pub fn fail(&mut self, place: String, failure: &Failure) {
         match failure {
             Failure::Lost(_) => self.lost += 1,
             Failure::Corrupt(_) => self.corrupt += 1,
@@ -79,7 +81,12 @@ impl<'p> Run<'p> {
     pub fn start(plan: &'p Plan, seed: u64, states: u64, prepare: Prepare) -> Outcome {
         let _watched = watch(format!("{} --seed {seed}", plan.name));
         let mut run = Run { plan, seed, prepare, outcome: Outcome::default(), fail_fast: true };
-        run.first_life(states);
+        // A panic of the engine is a failure like others; its message has been printed.
+        let run_all = AssertUnwindSafe(|| run.first_life(states));
+        if catch_unwind(run_all).is_err() {
+            let place = run.place(&format!("state {}", run.outcome.states));
+            run.outcome.fail(place, &Failure::Misbehaved("a panic".into()));
+        }
         run.outcome
     }
 

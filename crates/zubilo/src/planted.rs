@@ -18,6 +18,44 @@ pub enum Bug {
     OneFlushOnWeak,
     /// Flushes are left out.
     NotFlushed,
+    /// The flush after the meta's write is left out: acknowledged too early.
+    AcknowledgedEarly,
+    /// A commit that needs two flushes leaves out that of its pages.
+    PagesNotFlushed,
+    /// A creation leaves out the flush of the directory entry.
+    DirectoryNotFlushed,
+    /// An open leaves out the flush of what the last users left in the kernel.
+    OpenNotFlushed,
+    /// A weak commit is believed although the system was restarted.
+    BootNotCompared,
+    /// A checkpoint writes its meta before the pages are flushed.
+    CheckpointUnflushed,
+    /// A checkpoint counts as done before its meta is flushed.
+    SteadyTooEarly,
+    /// A checkpoint whose meta's write failed is forgotten.
+    FailedMetaForgotten,
+    /// The wipe of an unpublished meta is not flushed.
+    WipeNotFlushed,
+    /// The newest meta is overwritten, if it is not the steady one.
+    NewestOverwritten,
+    /// A commit is published before its meta is written.
+    PublishedBeforeWritten,
+    /// The snapshots of readers are not pinned.
+    ReadersNotPinned,
+    /// A flush that failed counts as one that succeeded.
+    FailedFlushIgnored,
+    /// The books do not name the pages that died.
+    FreedForgotten,
+    /// The books do not name the pages that a transaction spilled.
+    SpilledForgotten,
+    /// After a failed commit the writer goes on with its half-way books.
+    BooksKeptAfterError,
+    /// More than the free tail of the file is cut off.
+    CutTooFar,
+    /// The checksum of a meta is not compared.
+    MetaNotVerified,
+    /// The checksum of a page is not compared.
+    PageNotVerified,
 }
 
 #[cfg(feature = "planted")]

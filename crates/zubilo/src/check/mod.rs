@@ -210,14 +210,14 @@ fn books(
     for blob in blobs {
         let pages = blob.pages(meta.page_shift);
         report.book_pages += pages;
-        show(visit, blob.first, pages, PageKind::Book, blob.txn)?;
+        show(visit, blob.first, pages, PageKind::Book, blob.txn, blob.len)?;
         account.add(blob.first, pages, Use::Book, report, None);
     }
     let mut shown = Ok(());
     space.for_each_free(&mut |e| {
         report.free_pages += e.count;
         if shown.is_ok() {
-            shown = show(visit, e.first, e.count, PageKind::Free, 0);
+            shown = show(visit, e.first, e.count, PageKind::Free, 0, 0);
         }
         account.add(e.first, e.count, Use::Free, report, None);
     });
@@ -225,14 +225,21 @@ fn books(
     space.for_each_retired(&mut |r| {
         report.retired_pages += r.count;
         if shown_retired.is_ok() {
-            shown_retired = show(visit, r.first, r.count, PageKind::Retired, r.birth);
+            shown_retired = show(visit, r.first, r.count, PageKind::Retired, r.birth, 0);
         }
         account.add(r.first, r.count, Use::Free, report, None);
     });
     shown.and(shown_retired)
 }
 
-fn show(visit: Visitor<'_>, first: u64, count: u64, kind: PageKind, birth: u64) -> Result<()> {
+fn show(
+    visit: Visitor<'_>,
+    first: u64,
+    count: u64,
+    kind: PageKind,
+    birth: u64,
+    used: u64,
+) -> Result<()> {
     let visited = PageVisit {
         page: PageNo(first),
         count,
@@ -240,7 +247,7 @@ fn show(visit: Visitor<'_>, first: u64, count: u64, kind: PageKind, birth: u64) 
         table: &[],
         level: 0,
         entries: 0,
-        used: 0,
+        used,
         birth: TxnId(birth),
     };
     if visit(&visited) { Ok(()) } else { Err(Error::Stopped) }

@@ -112,7 +112,7 @@ impl<'p> Walk<'_, 'p> {
             self.branch(tree, at, page, level, low, high, unknown_order)
         } else {
             tree.counted.leaf_pages += 1;
-            if let Err(damage) = self.leaf(tree, at, page, low, high, unknown_order) {
+            if let Err(damage) = self.leaf(tree, page, low, high, unknown_order) {
                 self.report.problem(at.0, Some(tree.name), damage.0);
             }
             if self.stopped { Err(Error::Stopped) } else { Ok(()) }
@@ -218,7 +218,6 @@ impl<'p> Walk<'_, 'p> {
     fn leaf(
         &mut self,
         tree: &mut TreeWalk<'p, '_>,
-        at: Ref,
         page: &'p [u8],
         low: &Fence,
         high: &Fence,
@@ -250,7 +249,7 @@ impl<'p> Walk<'_, 'p> {
         for i in 0..leaf.count() {
             let entry = leaf.entry(i)?;
             match entry.kind {
-                ValueKind::Run => self.run(tree, at, entry.value)?,
+                ValueKind::Run => self.run(tree, entry.value)?,
                 ValueKind::Tree if tree.name.is_empty() => {
                     let desc = TreeDesc::from_bytes(entry.value)?;
                     tree.tables.push((entry.key.to_vec(), desc));
@@ -265,7 +264,6 @@ impl<'p> Walk<'_, 'p> {
     fn run(
         &mut self,
         tree: &mut TreeWalk<'p, '_>,
-        at: Ref,
         value: &[u8],
     ) -> std::result::Result<(), Damage> {
         let run = RunRef::load(value)?;
@@ -285,8 +283,14 @@ impl<'p> Walk<'_, 'p> {
             birth: TxnId(run.birth),
         };
         self.stopped |= !(self.visit)(&visited);
-        let bytes = self.snapshot.run(at, &run);
-        run.verify(bytes.map_err(|_| Damage("a value run leads outside the store"))?)
+        let bytes =
+            self.snapshot.bytes(run.first, run.len).filter(|_| run.birth <= self.report.txn.0);
+        let bytes = bytes.ok_or(Damage("a value run leads outside the store"))?;
+        if let Err(damage) = run.verify(bytes) {
+            // The run is damaged, not the leaf that names it.
+            self.report.problem(run.first, Some(tree.name), damage.0);
+        }
+        Ok(())
     }
 }
 

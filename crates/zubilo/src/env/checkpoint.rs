@@ -104,7 +104,9 @@ fn cut_tail(env: &EnvInner) -> Result<()> {
 fn attempt(env: &EnvInner) -> Result<()> {
     let (meta, _pin, arrived) = capture(env)?;
     let txn = meta.txn;
-    flush(env)?;
+    if !has(Bug::CheckpointUnflushed) {
+        flush(env)?;
+    }
     let slot = {
         let _lock = MetaLock::take(&env.shared)?;
         metas::settle(&env.shared, &arrived);
@@ -115,7 +117,14 @@ fn attempt(env: &EnvInner) -> Result<()> {
         metas::set_slot(&env.shared, slot, txn, SlotState::Pending);
         // Pending also if this fails: the part that was written may be a whole meta, as its end is
         // mostly zeros.
-        metas::write(env.data.as_ref(), slot, &meta)?;
+        let written = metas::write(env.data.as_ref(), slot, &meta);
+        if written.is_err() && has(Bug::FailedMetaForgotten) {
+            metas::set_slot(&env.shared, slot, 0, SlotState::Weak);
+        }
+        written?;
+        if has(Bug::SteadyTooEarly) {
+            metas::settle(&env.shared, &[(slot, txn)]);
+        }
         slot
     };
     flush(env)?;
@@ -166,7 +175,9 @@ pub(crate) fn wipe_unpublished(env: &EnvInner) -> Result<()> {
     if wiped.is_empty() {
         return Ok(());
     }
-    flush(env)?;
+    if !has(Bug::WipeNotFlushed) {
+        flush(env)?;
+    }
     let _lock = MetaLock::take(&env.shared)?;
     metas::forget(&env.shared, &wiped);
     Ok(())
@@ -177,7 +188,11 @@ pub(crate) fn flush(env: &EnvInner) -> Result<()> {
     if has(Bug::NotFlushed) {
         return Ok(());
     }
-    env.data.sync_data().map_err(|source| {
+    let flushed = match env.data.sync_data() {
+        Err(_) if has(Bug::FailedFlushIgnored) => Ok(()),
+        flushed => flushed,
+    };
+    flushed.map_err(|source| {
         env.poison();
         Error::io_at("flush", env.data.path())(source)
     })

@@ -1,6 +1,7 @@
 //! How long the file is and how long it may become.
 
 use crate::error::{Error, Result};
+use crate::planted::{Bug, has};
 use crate::shared::Word;
 use crate::sync::Ordering;
 
@@ -94,6 +95,7 @@ impl EnvInner {
             return Ok(());
         }
         let target = keep.saturating_add(step.min(threshold / 2)).next_multiple_of(64 << 10);
+        let target = if has(Bug::CutTooFar) { target / 2 } else { target };
         if target >= len {
             return Ok(());
         }

@@ -81,6 +81,9 @@ pub(crate) fn victim(shared: &Shared) -> Option<usize> {
         SlotState::Weak => false,
     };
     let slots = (0..SLOT_WORDS.len()).map(|i| (i, slot(shared, i)));
+    if has(Bug::NewestOverwritten) {
+        return slots.filter(|(_, s)| s.txn != steady).max_by_key(|(_, s)| s.txn).map(|(i, _)| i);
+    }
     slots.filter(|(_, s)| !needed(*s)).min_by_key(|(_, s)| s.txn).map(|(i, _)| i)
 }
 

@@ -282,7 +282,9 @@ impl EnvInner {
     /// in a later one already.
     pub(crate) fn collect_pins(&self, pins: &mut Vec<u64>) {
         pins.clear();
-        self.shared.pins(pins);
+        if !has(Bug::ReadersNotPinned) {
+            self.shared.pins(pins);
+        }
         let pending = metas::pending(&self.shared).filter(|_| !has(Bug::PendingNotPinned));
         let steady = std::iter::once_with(|| self.steady()).filter(|_| !has(Bug::SteadyNotPinned));
         for txn in pending.map(|(_, txn)| txn).chain(steady) {

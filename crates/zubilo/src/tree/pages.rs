@@ -168,7 +168,7 @@ impl<'p> Pages<'p> for Snapshot<'p> {
             .filter(|_| run.birth <= self.txn)
             .ok_or_else(|| corrupted(holder, Damage("a value run leads outside the store")))?;
         if let Some(verifier) = self.verifier {
-            verifier.run(run, bytes).map_err(holder.damaged())?;
+            verifier.run(run, bytes).map_err(Ref(run.first).damaged())?;
         }
         Ok(bytes)
     }

@@ -55,7 +55,7 @@ impl WriteTxn {
         // Until the commit stands the in-memory books are half-way; the file's are right.
         self.forget_state = true;
         let result = self.commit_changes();
-        self.forget_state = result.is_err();
+        self.forget_state = result.is_err() && !has(Bug::BooksKeptAfterError);
         result
     }
 
@@ -77,7 +77,10 @@ impl WriteTxn {
         let bytes = pages << self.env.shift;
         let spilled = !self.ws.spilled.is_empty();
         let mut allocated = extents;
-        allocated.append(&mut self.ws.spilled);
+        match has(Bug::SpilledForgotten) {
+            true => self.ws.spilled.clear(),
+            false => allocated.append(&mut self.ws.spilled),
+        }
         allocated.sort_unstable_by_key(|e| e.first);
         let allocated = merge(&allocated);
         let pieces = allocated.len();
@@ -185,7 +188,10 @@ impl WriteTxn {
     }
 
     fn released(&mut self, death: u64) -> Vec<Retired> {
-        let freed = std::mem::take(&mut self.ws.freed);
+        let mut freed = std::mem::take(&mut self.ws.freed);
+        if has(Bug::FreedForgotten) {
+            freed.clear();
+        }
         let entry = |f: crate::dirty::Freed| Retired {
             first: f.first,
             count: f.count,
@@ -202,7 +208,9 @@ impl WriteTxn {
         meta.trust = match (sync, one_flush) {
             (true, true) => Trust::Verified,
             (true, false) => {
-                flush(&env)?;
+                if !has(Bug::PagesNotFlushed) {
+                    flush(&env)?;
+                }
                 Trust::Steady
             }
             (false, _) => Trust::Weak,
@@ -212,13 +220,19 @@ impl WriteTxn {
         let slot = free_slot(&env)?;
         let state = if sync { SlotState::Pending } else { SlotState::Weak };
         metas::set_slot(&env.shared, slot, txn, state);
+        let early = has(Bug::PublishedBeforeWritten);
+        if early {
+            env.shared.publish(&Root::of(&meta).to_words(env.shift));
+        }
         metas::write(env.data.as_ref(), slot, &meta)?;
-        if sync {
+        if sync && !has(Bug::AcknowledgedEarly) {
             flush(&env)?;
         }
         // Published before it is called steady: should this process be killed in between, the
         // commit counts for less than it is, not for more.
-        env.shared.publish(&Root::of(&meta).to_words(env.shift));
+        if !early {
+            env.shared.publish(&Root::of(&meta).to_words(env.shift));
+        }
         if sync {
             metas::set_slot(&env.shared, slot, txn, SlotState::Steady);
             env.shared.word(Word::Steady).store(txn, Ordering::SeqCst);
