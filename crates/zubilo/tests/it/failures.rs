@@ -150,12 +150,12 @@ fn failing_calls(durability: Durability, base: u64, cases: u64) {
 
 #[test]
 fn failing_calls_with_flushes() {
-    failing_calls(Durability::Sync, 10_000, number("ZUBILO_CASES", 150));
+    failing_calls(Durability::Sync, 10_000, number("ZUBILO_CASES", 80));
 }
 
 #[test]
 fn failing_calls_without_flushes() {
-    failing_calls(Durability::NoSync, 20_000, number("ZUBILO_CASES", 150));
+    failing_calls(Durability::NoSync, 20_000, number("ZUBILO_CASES", 80));
 }
 
 /// A store with one leaf of table "bad" destroyed, and a key in it.
@@ -202,7 +202,7 @@ fn a_destroyed_page_breaks_what_needs_it_only() {
     ];
     for (i, change) in changes.into_iter().enumerate() {
         let mut txn = env.write().unwrap();
-        let mut put = |txn: &mut WriteTxn| txn.table("good").unwrap().put("new", [i as u8]);
+        let put = |txn: &mut WriteTxn| txn.table("good").unwrap().put("new", [i as u8]);
         put(&mut txn).unwrap();
         // In a nested level it is undone, and the rest can be committed.
         let nested = txn.nested(|txn| change(txn, &lost));

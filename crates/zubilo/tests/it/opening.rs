@@ -392,10 +392,8 @@ fn cold_store(path: &Path, bytes: u64) {
     file.sync_all().unwrap();
     use std::os::fd::AsRawFd;
     // SAFETY: advice on an open descriptor.
-    assert_eq!(
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) },
-        0
-    );
+    let done = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    assert_eq!(done, 0);
 }
 
 /// Bytes of a file that are in the kernel's memory.

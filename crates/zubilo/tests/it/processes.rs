@@ -268,6 +268,24 @@ fn assert_forked<T>(result: Result<T>) {
     assert!(matches!(result, Err(Error::Forked)), "work in a forked child");
 }
 
+fn assert_handle_refused(env: &Env, copy: &Path) {
+    assert_forked(env.read());
+    assert_forked(env.write());
+    assert_forked(env.try_write());
+    assert_forked(env.update(|_| Ok(())));
+    assert_forked(env.sync());
+    assert_forked(env.info());
+    assert_forked(env.clean_readers());
+    assert_forked(env.check(&mut |_, _| true));
+    assert_forked(env.walk_pages(&mut |_| true));
+    assert_forked(env.copy_to_path(copy, false, &mut |_, _| true));
+    assert_forked(env.copy_to_writer(&mut std::io::sink(), true, &mut |_, _| true));
+    assert_forked(env.clone().close());
+    assert_forked(env.reader());
+    assert_forked(env.space());
+    assert!(!copy.exists());
+}
+
 #[test]
 fn a_forked_child_is_refused_on_every_handle() {
     let _apart = apart();
@@ -281,20 +299,7 @@ fn a_forked_child_is_refused_on_every_handle() {
     txn.table("t").unwrap().put("inherited", "x").unwrap();
     let copy = dir.path().join("copy");
     let child = fork(|| {
-        assert_forked(env.read());
-        assert_forked(env.write());
-        assert_forked(env.try_write());
-        assert_forked(env.update(|_| Ok(())));
-        assert_forked(env.sync());
-        assert_forked(env.info());
-        assert_forked(env.clean_readers());
-        assert_forked(env.check(&mut |_, _| true));
-        assert_forked(env.walk_pages(&mut |_| true));
-        assert_forked(env.copy_to_path(&copy, false, &mut |_, _| true));
-        assert_forked(env.copy_to_writer(&mut std::io::sink(), true, &mut |_, _| true));
-        assert_forked(env.clone().close());
-        assert_forked(env.reader());
-        assert_forked(env.space());
+        assert_handle_refused(&env, &copy);
         assert_forked(reader.begin());
         assert_forked(read.refresh());
         assert_forked(read.table("t").map(drop));
@@ -317,7 +322,6 @@ fn a_forked_child_is_refused_on_every_handle() {
             )
         };
         assert_forked(txn.commit());
-        assert!(!copy.exists());
         drop((read, shared, env));
         // Opened anew the child is a user like any other.
         let own = Options::new().open(&path).unwrap();

@@ -34,8 +34,8 @@ impl<T: ?Sized + Send> NotSend<Witness> for T {}
 
 const _: () = {
     // The writer's mutex must be released by the thread that took it.
-    <WriteTxn as NotSend<_>>::OK;
-    <WriteTable<'static> as NotSend<_>>::OK;
+    let () = <WriteTxn as NotSend<_>>::OK;
+    let () = <WriteTable<'static> as NotSend<_>>::OK;
 };
 
 #[test]
