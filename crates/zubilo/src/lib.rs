@@ -52,5 +52,5 @@ pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use txn::{
     Comparator, Cursor, Iter, KeyOrder, OwnedValue, ReadTable, ReadTxn, TableOptions, TableStats,
-    WriteTable, WriteTxn,
+    ValueIter, WriteTable, WriteTxn,
 };

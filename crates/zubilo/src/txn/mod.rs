@@ -11,11 +11,14 @@ mod layout;
 mod nested;
 mod options;
 mod read;
+mod records;
 mod spill;
 mod table;
 mod write;
+mod write_table;
 
 pub use options::{Comparator, KeyOrder, TableOptions};
 pub use read::{OwnedValue, ReadTable, ReadTxn};
-pub use table::{Cursor, Iter, TableStats};
-pub use write::{WriteTable, WriteTxn};
+pub use table::{Cursor, Iter, TableStats, ValueIter};
+pub use write::WriteTxn;
+pub use write_table::WriteTable;
