@@ -54,8 +54,8 @@ pub use env::scrub::{Scrub, ScrubReport};
 pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use txn::{
-    Cursor, Iter, OwnedValue, ReadGuard, ReadTable, ReadTxn, Reader, TableOptions, TableStats,
-    WriteTable, WriteTxn,
+    Comparator, Cursor, Iter, KeyOrder, OwnedValue, ReadGuard, ReadTable, ReadTxn, Reader,
+    TableOptions, TableStats, ValueIter, WriteTable, WriteTxn,
 };
 
 /// Programs that must not compile; see `tests/it/types.rs` for what is asserted at run time.

@@ -43,6 +43,8 @@ fn fine<T>(result: Result<T>) -> Option<T> {
             | Error::TableExists
             | Error::TxnBroken
             | Error::KeyTooLong { .. }
+            // The table claims to hold many values under a key.
+            | Error::ValueTooLong { .. }
             | Error::MapFull { .. },
         ) => None,
         Err(other) => panic!("an error that damage does not explain: {other:?}"),
