@@ -41,22 +41,29 @@ impl Space {
         Some(taken)
     }
 
-    /// Takes one run: the best fit among free runs, else the tail.
+    /// Takes one run: the best fit among free runs, else the tail. Where most of the file is free, the
+    /// first fit: the best one may be a hole at the end that just such a run has left, and one run
+    /// would keep all the free pages below it from being cut.
     pub fn allocate_run(&mut self, pages: u64, limit: u64) -> Option<Extent> {
         if pages == 0 {
             return Some(Extent { first: self.end, count: 0 });
         }
         if pages <= self.free_pages()
-            && let Some(first) = self
-                .free
-                .best_fit(pages, Within::Cold)
-                .or_else(|| self.free.best_fit(pages, Within::Hot))
+            && let Some(first) = self.fit(pages)
         {
             self.free.remove(first, pages);
             return Some(Extent { first, count: pages });
         }
         let tail = self.free_tail(pages);
         (pages - tail <= limit.saturating_sub(self.end)).then(|| self.take_tail(pages, tail))
+    }
+
+    fn fit(&mut self, pages: u64) -> Option<u64> {
+        let first = match self.free_pages() > self.end / 2 {
+            true => self.free.find_run(pages, 0, Within::Cold),
+            false => self.free.best_fit(pages, Within::Cold),
+        };
+        first.or_else(|| self.free.best_fit(pages, Within::Hot))
     }
 
     /// How many free pages end at `end`, counted up to `cap`; none if they were set aside.

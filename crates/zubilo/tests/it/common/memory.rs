@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use zubilo::platform::{Advice, DataFile, FileId};
 use zubilo::{Env, Options};
 
-const RESERVE: usize = 64 << 20;
+const RESERVE: usize = 256 << 20;
 
 struct Memory {
     base: *mut u8,

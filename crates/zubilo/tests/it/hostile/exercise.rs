@@ -54,6 +54,7 @@ fn fine<T>(result: Result<T>) -> Option<T> {
 fn full_check(env: &Env) {
     fine(env.check(&mut |_, _| true));
     fine(env.walk_pages(&mut |_| true));
+    fine(env.space());
 }
 
 fn copies(env: &Env) {
