@@ -318,6 +318,35 @@ fn killed_checkpoints_one_after_the_other() {
     assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 11);
 }
 
+/// The flushing thread could not write a meta and poisoned the store, which gave up its weak commits.
+#[test]
+fn a_full_disk_under_the_flushing_thread_poisons_nothing() {
+    let disk = SimDisk::new(&[], false);
+    let period = Duration::from_millis(2);
+    let env = open(&disk, 1, Durability::Lazy { sync_bytes: u64::MAX, sync_period: period });
+    disk.set_hook(Some(Box::new({
+        let disk = disk.clone();
+        // After the first flush of the first checkpoint the disk is full.
+        move |call| {
+            if call == Call::Sync {
+                disk.plan(Call::Write, 0, Effect::Fail(libc::ENOSPC), true);
+            }
+        }
+    })));
+    commit(&env, 1).unwrap();
+    let refused = (0..1000).find_map(|_| {
+        std::thread::sleep(period);
+        env.write().err()
+    });
+    assert!(matches!(refused, Some(Error::Io { .. })), "{refused:?}");
+    assert_eq!(value(&env), 1);
+    disk.set_hook(None);
+    disk.unplan();
+    commit(&env, 2).unwrap();
+    env.sync().unwrap();
+    assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 2);
+}
+
 /// A lock file of a test, which is litter afterwards.
 struct LockFile(std::path::PathBuf);
 
