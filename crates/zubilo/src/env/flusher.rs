@@ -3,7 +3,7 @@
 //! It owns no state of the store: it waits, then asks for a checkpoint. [`Closer`], which only the
 //! handles own, ends it when the last handle is dropped.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,6 +20,8 @@ pub(crate) struct Flusher {
     unsynced: AtomicU64,
     state: Mutex<State>,
     wake: Condvar,
+    /// A checkpoint of the thread has failed, and none succeeded since.
+    failed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -39,7 +41,13 @@ enum Turn {
 impl Flusher {
     pub(crate) fn new(bounds: Option<(u64, Duration)>) -> Flusher {
         let state = Mutex::new(State::default());
-        Flusher { bounds, unsynced: AtomicU64::new(0), state, wake: Condvar::new() }
+        Flusher {
+            bounds,
+            unsynced: AtomicU64::new(0),
+            state,
+            wake: Condvar::new(),
+            failed: AtomicBool::new(false),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -123,13 +131,27 @@ impl Closer {
 fn flush_until_stopped(env: &EnvInner, period: Duration) {
     while let Turn::Flush = env.flusher.wait(period) {
         match checkpoint::checkpoint(env) {
-            Ok(()) => {}
+            Ok(()) => env.flusher.failed.store(false, Ordering::SeqCst),
             // It needs a slot to pin the snapshot: once a reader ends there is one.
             Err(Error::ReadersFull { .. }) => env.flusher.again(),
-            // Poisons the writer, which reports it at the next commit.
-            Err(_) => env.poison(),
+            // A failed flush has poisoned the store. Of anything else writers hear: the bounds on
+            // what a power cut takes do not hold until a checkpoint succeeds.
+            Err(_) => {
+                env.flusher.failed.store(true, Ordering::SeqCst);
+                env.flusher.again();
+            }
         }
     }
+}
+
+/// For those who want to write: if the thread could not make commits durable, tries it here, and gives
+/// the error if it still cannot be done.
+pub(crate) fn make_up(env: &EnvInner) -> Result<()> {
+    if env.flusher.failed.load(Ordering::SeqCst) {
+        checkpoint::checkpoint(env)?;
+        env.flusher.failed.store(false, Ordering::SeqCst);
+    }
+    Ok(())
 }
 
 impl Drop for Closer {

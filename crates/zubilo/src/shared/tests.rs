@@ -406,7 +406,13 @@ fn poison_is_inherited_until_somebody_has_dealt_with_it() {
         assert_eq!(shared.was_poisoned_on_this_boot(), Some(7));
         // Gone before it announced.
     }
-    assert_eq!(first(&path).was_poisoned_on_this_boot(), Some(7));
+    let shared = first(&path);
+    assert_eq!(shared.was_poisoned_on_this_boot(), Some(7));
+    drop(shared);
+    let shared = first(&path);
+    assert_eq!(shared.was_poisoned_on_this_boot(), Some(7));
+    shared.forget_poison();
+    drop(shared);
     assert_eq!(first(&path).was_poisoned_on_this_boot(), None);
 }
 

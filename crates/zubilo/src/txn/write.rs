@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::dirty::{Arena, Workspace};
 use crate::env::checkpoint::{MetaLock, WriterLock, wipe_unpublished};
+use crate::env::flusher;
 use crate::env::meta::{Meta, StoredGeometry};
 use crate::env::metas;
 use crate::env::options::Geometry;
@@ -65,6 +66,7 @@ pub(super) const MAIN: usize = usize::MAX;
 impl WriteTxn {
     pub(crate) fn begin(env: &Arc<EnvInner>, wait: bool) -> Result<Option<WriteTxn>> {
         env.check_writable()?;
+        flusher::make_up(env)?;
         let Some(lock) = WriterLock::take(&env.shared, wait)? else { return Ok(None) };
         let txn = WriteTxn::begin_locked(env)?;
         // The transaction releases it.
