@@ -230,6 +230,12 @@ impl EnvInner {
         self.data.reserved() >> self.shift
     }
 
+    /// Pages that the books of a believable store speak of. More than it may have now: it may have
+    /// shrunk, and be opened with less address space.
+    pub(crate) fn believable_pages(&self) -> u64 {
+        self.data.reserved().max(options::DEFAULT_RESERVE) >> self.shift
+    }
+
     /// Refuses work in a forked child.
     #[inline]
     pub(crate) fn check_alive(&self) -> Result<()> {

@@ -46,6 +46,16 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         }
         return Ok(Env::from_inner(env, closer));
     }
+    if let Some((env, _)) = open.get(&key)
+        && let Some(env) = env.upgrade()
+        && !(env.options.lock_file && options.lock_file)
+    {
+        // Its readers stand in a table of its own, which no second one would see.
+        return Err(Error::Busy(
+            "a transaction or value of a closed handle is still alive, and the store has no lock \
+             file: drop it first",
+        ));
+    }
     refuse_foreign(data.as_ref())?;
     // Beside the file itself: a process that came by a symbolic link must find the same one.
     let (shared, role) = open_shared(data.path(), &options)?;

@@ -66,6 +66,9 @@ pub enum VerifyReads {
     Always,
 }
 
+/// Address space that is reserved unless told otherwise, in bytes.
+pub(crate) const DEFAULT_RESERVE: u64 = 1 << 40;
+
 /// Options of [`Env::open`], with defaults that need no thought.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -92,7 +95,7 @@ impl Default for Options {
             page_size: 4096,
             durability: Durability::Sync,
             geometry: None,
-            reserve: 1 << 40,
+            reserve: DEFAULT_RESERVE,
             max_readers: 1024,
             read_only: false,
             create: true,

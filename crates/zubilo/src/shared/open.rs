@@ -71,7 +71,11 @@ fn take_alive_byte(file: &LockFile, path: &Path, exclusive: bool) -> Result<Opti
         let entered = file.try_lock(ALIVE_BYTE, false).map_err(failed)?;
         let header = file.read_words::<HEADER_WORDS>().map_err(failed)?;
         match (entered, header[W_STATE]) {
-            (true, S_LIVE) => return sizes_of(&header).map(Some),
+            (true, S_LIVE) if header[W_BOOT..W_BOOT + 2] == boot_words() => {
+                return sizes_of(&header).map(Some);
+            }
+            // Not live, or left so by a system that stopped: then the file may hold less than the
+            // region says.
             (true, _) => file.unlock(ALIVE_BYTE).map_err(failed)?,
             (false, S_EXCLUSIVE) => looks_exclusive += 1,
             (false, _) => {}

@@ -387,14 +387,14 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     if let Some(mut state) = kept {
         let WriterState { space, chain, meta: known, .. } = &mut *state;
         let metas = (&*known, &meta);
-        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.reserved_pages())? {
+        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.believable_pages())? {
             (state.meta, state.pins) = (meta, pins);
             return Ok(state);
         }
         arena = state.arena.take();
     }
     let books = ledger::read(&snapshot, &meta)?;
-    let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.reserved_pages())?;
+    let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.believable_pages())?;
     Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, scattered: false, pins }))
 }
 
