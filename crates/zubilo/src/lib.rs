@@ -51,6 +51,6 @@ pub use env::options::{Durability, Geometry, Options, VerifyReads};
 pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use txn::{
-    Comparator, Cursor, Iter, KeyOrder, OwnedValue, ReadTable, ReadTxn, TableOptions, TableStats,
-    ValueIter, WriteTable, WriteTxn,
+    Comparator, Cursor, CursorId, Iter, KeyOrder, OwnedValue, PackedValues, PutFlags, ReadTable,
+    ReadTxn, Seek, TableId, TableOptions, TableStats, ValueIter, WriteCursor, WriteTable, WriteTxn,
 };
