@@ -189,9 +189,10 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
+    /// What is behind the system's error: that one is part of the text already.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Io { source, .. } => Some(source),
+            Error::Io { source, .. } => source.source(),
             _ => None,
         }
     }

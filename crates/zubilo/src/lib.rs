@@ -37,6 +37,8 @@ mod error;
 mod num;
 mod page;
 #[doc(hidden)]
+pub mod planted;
+#[doc(hidden)]
 pub mod platform;
 mod shared;
 mod space;
@@ -44,13 +46,20 @@ mod sync;
 mod tree;
 mod txn;
 
-pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem};
+pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
 pub use env::Env;
 pub use env::info::{EnvInfo, ReaderInfo};
 pub use env::options::{Durability, Geometry, Options, VerifyReads};
+pub use env::scrub::{Scrub, ScrubReport};
 pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use txn::{
-    Comparator, Cursor, CursorId, Iter, KeyOrder, OwnedValue, PackedValues, PutFlags, ReadTable,
-    ReadTxn, Seek, TableId, TableOptions, TableStats, ValueIter, WriteCursor, WriteTable, WriteTxn,
+    Comparator, Cursor, CursorId, Iter, KeyOrder, OwnedValue, PackedValues, PutFlags, ReadGuard,
+    ReadTable, ReadTxn, Reader, Seek, TableId, TableOptions, TableStats, ValueIter, WriteCursor,
+    WriteTable, WriteTxn,
 };
+
+/// Programs that must not compile; see `tests/it/types.rs` for what is asserted at run time.
+#[cfg(doctest)]
+#[doc = include_str!("../tests/must_not_compile.md")]
+struct MustNotCompile;

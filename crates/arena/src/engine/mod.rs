@@ -40,7 +40,7 @@ pub(crate) trait Engine: Sized + Sync {
     /// Begins and ends a read transaction `times` times.
     fn begin_end(&self, times: u64);
 
-    /// Moves one read transaction to the newest snapshot `times` times.
+    /// As `begin_end`, with one reader kept for all.
     fn renew(&self, times: u64);
 
     /// Runs `work` in a write transaction and commits it.

@@ -19,6 +19,17 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
     let peer = Housed::<Lmdb>::loaded(config, NOSYNC, Kind::Random16, 1000);
     let target = Target::Faster(1.0);
     sink(duel(
+        "read: begin + end, reader kept",
+        "ns",
+        target,
+        config,
+        true,
+        vec![
+            Contender::ours("zubilo Reader", || renew(&ours.engine)),
+            Contender::peer("lmdb reset + renew", || renew(&peer.engine)),
+        ],
+    ));
+    sink(duel(
         "read: begin + end",
         "ns",
         target,
@@ -26,19 +37,7 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
         true,
         vec![
             Contender::ours("zubilo read + drop", || begin_end(&ours.engine)),
-            Contender::peer("lmdb reset + renew", || renew(&peer.engine)),
             Contender::peer("lmdb begin + abort", || begin_end(&peer.engine)),
-        ],
-    ));
-    sink(duel(
-        "read: to the newest snapshot",
-        "ns",
-        target,
-        config,
-        true,
-        vec![
-            Contender::ours("zubilo refresh", || renew(&ours.engine)),
-            Contender::peer("lmdb reset + renew", || renew(&peer.engine)),
         ],
     ));
 }

@@ -40,7 +40,7 @@ impl<'p> Walk<'_, 'p> {
         let tables = self.tree(&[], main)?;
         for (name, desc) in tables {
             self.report.tables += 1;
-            self.report.entries += desc.entries;
+            self.report.entries = self.report.entries.saturating_add(desc.entries);
             self.tree(&name, &desc)?;
         }
         Ok(())
@@ -85,7 +85,7 @@ impl<'p> Walk<'_, 'p> {
         }
         self.report.leaf_pages += c.leaf_pages;
         self.report.branch_pages += c.branch_pages;
-        self.report.run_pages += c.run_pages;
+        self.report.run_pages = self.report.run_pages.saturating_add(c.run_pages);
         Ok(tree.tables)
     }
 
@@ -119,7 +119,7 @@ impl<'p> Walk<'_, 'p> {
             self.branch(tree, at, page, level, low, high, unknown_order)
         } else {
             tree.counted.leaf_pages += 1;
-            if let Err(damage) = self.leaf(tree, at, page, low, high, unknown_order) {
+            if let Err(damage) = self.leaf(tree, page, low, high, unknown_order) {
                 self.report.problem(at.0, Some(tree.name), damage.0);
             }
             if self.stopped { Err(Error::Stopped) } else { Ok(()) }
@@ -225,7 +225,6 @@ impl<'p> Walk<'_, 'p> {
     fn leaf(
         &mut self,
         tree: &mut TreeWalk<'p, '_>,
-        at: Ref,
         page: &'p [u8],
         low: &Fence,
         high: &Fence,
@@ -259,7 +258,7 @@ impl<'p> Walk<'_, 'p> {
         }
         tree.last_key = Some(last);
         match leaf {
-            Items::Leaf(leaf) => (0..leaf.count()).try_for_each(|i| self.entry(tree, at, &leaf, i)),
+            Items::Leaf(leaf) => (0..leaf.count()).try_for_each(|i| self.entry(tree, &leaf, i)),
             Items::Packed(packed) => {
                 tree.counted.entries += packed.count() as u64;
                 Ok(())
@@ -271,7 +270,6 @@ impl<'p> Walk<'_, 'p> {
     fn entry(
         &mut self,
         tree: &mut TreeWalk<'p, '_>,
-        at: Ref,
         leaf: &Leaf<'p>,
         i: usize,
     ) -> std::result::Result<(), Damage> {
@@ -280,7 +278,7 @@ impl<'p> Walk<'_, 'p> {
         let size = usize::from(tree.counted.item_size);
         tree.counted.entries += 1;
         match entry.kind {
-            ValueKind::Run if !duplicates => self.run(tree, at, entry.value)?,
+            ValueKind::Run if !duplicates => self.run(tree, entry.value)?,
             ValueKind::Tree if is_main => {
                 let desc = TreeDesc::from_bytes(entry.value)?;
                 tree.tables.push((entry.key.to_vec(), desc));
@@ -330,12 +328,11 @@ impl<'p> Walk<'_, 'p> {
     fn run(
         &mut self,
         tree: &mut TreeWalk<'p, '_>,
-        at: Ref,
         value: &[u8],
     ) -> std::result::Result<(), Damage> {
         let run = RunRef::load(value)?;
         let pages = run.pages(self.snapshot.page_size().trailing_zeros());
-        tree.counted.run_pages += pages;
+        tree.counted.run_pages = tree.counted.run_pages.saturating_add(pages);
         if !self.account.add(run.first, pages, Use::Run, self.report, Some(tree.name)) {
             return Ok(());
         }
@@ -350,8 +347,14 @@ impl<'p> Walk<'_, 'p> {
             birth: TxnId(run.birth),
         };
         self.stopped |= !(self.visit)(&visited);
-        let bytes = self.snapshot.run(at, &run);
-        run.verify(bytes.map_err(|_| Damage("a value run leads outside the store"))?)
+        let bytes =
+            self.snapshot.bytes(run.first, run.len).filter(|_| run.birth <= self.report.txn.0);
+        let bytes = bytes.ok_or(Damage("a value run leads outside the store"))?;
+        if let Err(damage) = run.verify(bytes) {
+            // The run is damaged, not the leaf that names it.
+            self.report.problem(run.first, Some(tree.name), damage.0);
+        }
+        Ok(())
     }
 }
 

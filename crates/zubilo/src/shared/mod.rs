@@ -35,7 +35,7 @@ use layout::*;
 use process::Processes;
 use region::Region;
 use slots::OwnSlots;
-use table::{IDLE, Publication, Slots};
+use table::{IDLE, PARKED, Publication, Slots};
 
 /// Words of a published root.
 pub(crate) const ROOT_WORDS: usize = 24;
@@ -324,15 +324,21 @@ impl Shared {
         self.slots().txn(id.0)
     }
 
-    /// Moves a reader to the newest snapshot; its old one is no longer pinned.
-    pub(crate) fn renew(&self, id: &ReaderId) -> RootWords {
-        let mut root = [0; ROOT_WORDS];
-        if self.is_child() {
-            // The caller has refused already; the parent's slot stays as it is.
-            return self.newest_root();
+    /// Moves a reader to the newest snapshot, be it parked; its old one is no longer pinned. Fills
+    /// `root` unless the newest is still `known`; true if it did.
+    #[inline]
+    pub(crate) fn renew(&self, id: &ReaderId, known: u64, root: &mut RootWords) -> Result<bool> {
+        // The slot of a child is the parent's: it stays as it is.
+        self.refuse_child()?;
+        Ok(self.slots().renew(id.0, known, self.publication(), root))
+    }
+
+    /// Ends a read but keeps its slot, for `renew`.
+    #[inline]
+    pub(crate) fn park(&self, id: &ReaderId) {
+        if !self.is_child() {
+            self.slots().park(id.0);
         }
-        self.slots().renew(id.0, self.publication(), &mut root);
-        root
     }
 
     /// The snapshots of all live readers, ascending, without repetition, in place of what `out`
@@ -402,7 +408,7 @@ impl Shared {
                     Some(_) => self.processes().pid(owner),
                     None => self.this.pid,
                 };
-                (owner != 0 && txn != IDLE).then_some(ReaderInfo { pid, thread, txn })
+                (owner != 0 && txn < PARKED).then_some(ReaderInfo { pid, thread, txn })
             })
             .collect()
     }

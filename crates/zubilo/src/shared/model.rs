@@ -139,12 +139,34 @@ fn loom_renewing_gives_up_the_old_snapshot_and_pins_the_new() {
                 let mut seen = [0; ROOT_WORDS];
                 assert!(model.slots().begin(slot, 1, model.roots(), &mut seen));
                 model.look(&seen);
-                model.slots().renew(slot, model.roots(), &mut seen);
+                model.slots().renew(slot, seen[0], model.roots(), &mut seen);
                 model.look(&seen);
                 model.slots().end(slot);
             })
         };
         model.write(2);
+        reader.join().expect("reader");
+    });
+}
+
+#[test]
+fn loom_a_parked_slot_pins_again() {
+    explore(|| {
+        let model = Model::new(1);
+        let slot = model.slots().claim(7).expect("free");
+        let reader = {
+            let model = model.clone();
+            thread::spawn(move || {
+                let mut seen = [0; ROOT_WORDS];
+                assert!(model.slots().begin(slot, 1, model.roots(), &mut seen));
+                model.slots().park(slot);
+                model.slots().renew(slot, seen[0], model.roots(), &mut seen);
+                model.look(&seen);
+                model.slots().end(slot);
+            })
+        };
+        model.write(2);
+        model.write(3);
         reader.join().expect("reader");
     });
 }

@@ -16,8 +16,8 @@
 //! there, and none can come.
 //!
 //! # Slots
-//! `owner` is 0 (free) or the tag of a process entry; `txn` is `IDLE` or the snapshot pinned. A
-//! free slot is idle. Only the owner changes a slot that it owns. Of a dead owner's slot a cleaner
+//! `owner` is 0 (free) or the tag of a process entry; `txn` is `IDLE`, `PARKED` (idle, but kept by
+//! someone who will come back to it) or the snapshot pinned. A free slot is idle. Only the owner changes a slot that it owns. Of a dead owner's slot a cleaner
 //! first becomes the owner, by compare-and-swap, and then frees it: so two cleaners, or a cleaner
 //! and the next owner, never work on one slot at a time.
 
@@ -27,6 +27,8 @@ use crate::sync::{AtomicU64, Ordering, fence, fence_after_rmw};
 
 /// In place of a transaction number: the slot pins nothing.
 pub(super) const IDLE: u64 = u64::MAX;
+/// As `IDLE`, but not for others of the same process to take.
+pub(super) const PARKED: u64 = u64::MAX - 1;
 
 /// The newest roots.
 #[derive(Clone, Copy)]
@@ -164,11 +166,26 @@ impl<'a> Slots<'a> {
         true
     }
 
-    /// Moves a slot in use to the newest snapshot and copies its root.
-    pub(super) fn renew(self, slot: u32, roots: Publication<'_>, root: &mut RootWords) {
+    /// Pins the newest snapshot with a slot in use, be it parked. Copies its root unless it is that
+    /// of `known`; true if it did.
+    #[inline]
+    pub(super) fn renew(
+        self,
+        slot: u32,
+        known: u64,
+        roots: Publication<'_>,
+        root: &mut RootWords,
+    ) -> bool {
         let txn = roots.newest();
         self.word(slot, R_TXN).swap(txn, Ordering::SeqCst);
+        if txn == known {
+            fence_after_rmw();
+            if roots.newest() == known {
+                return false;
+            }
+        }
         self.settle(slot, txn, roots, root);
+        true
     }
 
     /// The slot was just set to `txn` by a read-modify-write: repeats until that is the newest.
@@ -185,6 +202,12 @@ impl<'a> Slots<'a> {
         }
     }
 
+    /// Ends the pin but keeps the slot. Release: as in `end`.
+    #[inline]
+    pub(super) fn park(self, slot: u32) {
+        self.word(slot, R_TXN).store(PARKED, Ordering::Release);
+    }
+
     /// Ends the pin. Release: the reader's last look at a page comes before its reuse.
     #[inline]
     pub(super) fn end(self, slot: u32) {
@@ -196,7 +219,7 @@ impl<'a> Slots<'a> {
         fence(Ordering::SeqCst);
         for slot in 0..self.claimed() {
             let txn = self.txn(slot);
-            if txn != IDLE {
+            if txn < PARKED {
                 out.push(txn);
             }
         }

@@ -96,6 +96,9 @@ impl TreeOptions {
     }
 }
 
+/// Greater counts of records or pages are damage.
+const COUNT_MAX: u64 = 1 << 60;
+
 /// Where a tree is and what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TreeDesc {
@@ -191,7 +194,9 @@ impl TreeDesc {
             && options.flags & !KNOWN_FLAGS == 0
             && w[6] >> 32 == 0
             && depth as usize <= MAX_DEPTH
-            && (depth == 0) == (w[0] == 0);
+            && (depth == 0) == (w[0] == 0)
+            // No counter of a real tree comes near; sums need no checks.
+            && (w[1] | w[2] | w[3] | w[4]) < COUNT_MAX;
         sane.then_some(TreeDesc {
             root: Ref(w[0]),
             entries: w[1],
@@ -239,7 +244,7 @@ mod tests {
         let mut desc = TreeDesc::empty(7, TreeOptions { order: 2, align: 8, flags: 5 });
         desc.root = Ref(99);
         desc.depth = 3;
-        desc.entries = u64::MAX;
+        desc.entries = COUNT_MAX - 1;
         desc.sequence = 12;
         desc.item_size = 700;
         desc.value_pages = 3;
@@ -253,6 +258,10 @@ mod tests {
         desc.root = Ref(5);
         assert!(TreeDesc::from_bytes(&desc.to_bytes()).is_err());
         desc.depth = 0;
+        assert!(TreeDesc::from_bytes(&desc.to_bytes()).is_err());
+        desc.root = Ref::NONE;
+        assert!(TreeDesc::from_bytes(&desc.to_bytes()).is_ok());
+        desc.run_pages = COUNT_MAX;
         assert!(TreeDesc::from_bytes(&desc.to_bytes()).is_err());
         assert!(TreeDesc::from_bytes(&[0; 79]).is_err());
         for impossible in [(4, 0), (0, 1 << 15)] {

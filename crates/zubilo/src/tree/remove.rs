@@ -2,7 +2,9 @@
 
 use crate::dirty::Workspace;
 use crate::error::Result;
-use crate::page::{Branch, Items, LeafPage, NormBuf, SearchKey, branch, header, leaf, packed};
+use crate::page::{
+    Branch, Damage, Items, LeafPage, NormBuf, SearchKey, branch, header, leaf, packed,
+};
 
 use super::insert::{Held, broken_path, drop_held, held, touch_path};
 use super::lookup::descend_to_change;
@@ -170,7 +172,7 @@ fn merge_or_borrow(ws: &mut Workspace, tree: &mut Tree, path: &Path, d: usize) -
     };
     let level = header::level(ws.view().page(pair.other)?);
     if usize::from(level) + d + 1 != path.len() {
-        return Err(pair.other.damaged()(crate::page::Damage("a neighbour on another level")));
+        return Err(pair.other.damaged()(Damage("a neighbour on another level")));
     }
     if merge(ws, tree, path, d, &pair)? {
         ws.drop_page(pair.other)?;
@@ -250,12 +252,11 @@ fn borrow(ws: &mut Workspace, tree: &mut Tree, path: &Path, d: usize, pair: &Pai
     let mut separator = Vec::new();
     boundary(ws, tree, pair, if pair.other_is_left { from } else { to }, &mut separator)?;
     let parent = path.steps()[d - 1].page;
-    let mut old = Vec::new();
-    let branch = Branch::new(ws.view().page(parent)?).map_err(parent.damaged())?;
-    branch.separator(pair.right, &mut old).map_err(parent.damaged())?;
     let parent_slot = parent.slot().ok_or_else(broken_path)?;
-    // The entries move first: they need the old separator.
-    if !separator_fits(ws, tree, parent_slot, pair.right, &separator, &old)? {
+    // The entries move first: they need the old separator. So the new one is tried on a copy.
+    let mut tried = ws.page_mut(parent_slot)?.to_vec();
+    let fits = branch::set_separator(&mut tried, pair.right, &tree.order, &separator);
+    if !fits.map_err(parent.damaged())? {
         return Ok(());
     }
     if !move_entries(ws, tree, path, d, pair, from, to)? {
@@ -272,26 +273,11 @@ fn borrow(ws: &mut Workspace, tree: &mut Tree, path: &Path, d: usize, pair: &Pai
     let index = if pair.other_is_left { pair.right - 1 } else { pair.right };
     let page = ws.page_mut(parent_slot)?;
     branch::set_child(page, index, Ref::dirty(other).0).map_err(parent.damaged())?;
-    branch::set_separator(page, pair.right, &tree.order, &separator).map_err(parent.damaged())?;
-    Ok(())
-}
-
-/// Whether the parent has room for a new separator; leaves it as it was.
-fn separator_fits(
-    ws: &mut Workspace,
-    tree: &Tree,
-    parent: u32,
-    i: usize,
-    separator: &[u8],
-    old: &[u8],
-) -> Result<bool> {
-    let at = Ref::dirty(parent);
-    let page = ws.page_mut(parent)?;
-    let fits = branch::set_separator(page, i, &tree.order, separator).map_err(at.damaged())?;
-    if fits {
-        branch::set_separator(page, i, &tree.order, old).map_err(at.damaged())?;
+    match branch::set_separator(page, pair.right, &tree.order, &separator) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(parent.damaged()(Damage("a separator that fitted does not fit"))),
+        Err(damage) => Err(parent.damaged()(damage)),
     }
-    Ok(fits)
 }
 
 /// How many entries at the near end of the neighbour make up about `bytes`.
@@ -364,9 +350,9 @@ fn drop_subtree(
     holds: bool,
     budget: &mut u64,
 ) -> Result<()> {
-    *budget = budget.checked_sub(1).ok_or_else(|| {
-        at.damaged()(crate::page::Damage("a tree with more pages than the store"))
-    })?;
+    *budget = budget
+        .checked_sub(1)
+        .ok_or_else(|| at.damaged()(Damage("a tree with more pages than the store")))?;
     if level > 0 {
         let count = super::lookup::branch_at(&ws.view(), at, level)?.count();
         for i in 0..count {
@@ -406,7 +392,8 @@ pub(super) fn drop_entries(
         match held {
             Held::One | Held::Set(_) => {}
             Held::Run(run) => {
-                dropped.run_pages += run.pages(ws.page_shift());
+                // The runs of a damaged leaf may claim any length.
+                dropped.run_pages = dropped.run_pages.saturating_add(run.pages(ws.page_shift()));
                 ws.drop_run(&run);
             }
             Held::Tree(desc) => {

@@ -1,4 +1,4 @@
-//! Transactions: `read` snapshots, the one `write` transaction with its `nested` levels, its
+//! Transactions: `read` snapshots (`reader`: one after the other), the one `write` transaction with its `nested` levels, its
 //! `commit` (laid out by `layout`, early parts by `spill`, room kept by `clean`), and the `group` of closures that
 //! share a commit. `table` holds what reading and writing have in common for
 //! users, `options` what is fixed when a table is created.
@@ -13,6 +13,7 @@ mod layout;
 mod nested;
 mod options;
 mod read;
+mod reader;
 mod records;
 mod spill;
 mod table;
@@ -24,6 +25,7 @@ pub use cursor::{Cursor, PackedValues, Seek};
 pub use cursors::{CursorId, TableId};
 pub use options::{Comparator, KeyOrder, TableOptions};
 pub use read::{OwnedValue, ReadTable, ReadTxn};
+pub use reader::{ReadGuard, Reader};
 pub use table::{Iter, TableStats, ValueIter};
 pub use write::WriteTxn;
 pub use write_cursor::{PutFlags, WriteCursor};

@@ -48,16 +48,25 @@ impl ReadTxn {
         if self.env.shared.newest() == self.root.txn {
             return Ok(());
         }
-        let words = self.env.shared.renew(&self.reader);
-        match readable(&self.env, &words) {
-            Ok(root) => self.root = root,
-            Err(error) => {
-                // The old snapshot is pinned no longer.
-                self.root = NO_ROOT;
-                return Err(error);
-            }
+        self.repin()
+    }
+
+    /// Pins the newest snapshot instead of what this one pins, which may be nothing.
+    #[inline]
+    pub(super) fn repin(&mut self) -> Result<()> {
+        let mut words = RootWords::default();
+        if self.env.shared.renew(&self.reader, self.root.txn, &mut words)? {
+            // Should it fail, the old snapshot is pinned no longer.
+            self.root = NO_ROOT;
+            self.root = readable(&self.env, &words)?;
         }
         Ok(())
+    }
+
+    /// Pins nothing until `repin`.
+    #[inline]
+    pub(super) fn park(&self) {
+        self.env.shared.park(&self.reader);
     }
 
     /// The commit whose state this is.
@@ -114,6 +123,8 @@ impl ReadTxn {
     }
 
     fn table_desc(&self, name: &[u8]) -> Result<TreeDesc> {
+        // In a forked child nothing keeps the snapshot: the parent may end it at any time.
+        self.env.check_alive()?;
         let snapshot = self.snapshot();
         let found = lookup::get_entry(&snapshot, &self.root.main, &Order::Bytes, name)?;
         let Some((at, entry)) = found else { return Err(Error::NoSuchTable) };
@@ -125,6 +136,7 @@ impl ReadTxn {
 
     /// The names of all tables, in order.
     pub fn tables(&self) -> Result<Vec<Vec<u8>>> {
+        self.env.check_alive()?;
         table_names(&self.snapshot(), &self.root.main)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::dirty::{Arena, Workspace};
-use crate::env::checkpoint::{MetaLock, WriterLock, flush};
+use crate::env::checkpoint::{MetaLock, WriterLock, wipe_unpublished};
 use crate::env::meta::{Meta, StoredGeometry};
 use crate::env::metas;
 use crate::env::options::Geometry;
@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::num::TxnId;
 use crate::page::ValueKind;
 use crate::tree::desc::DESC_SIZE;
+use crate::tree::desc::OF_VALUES;
 use crate::tree::insert::{Put, Shape, put};
 use crate::tree::{Snapshot, Tree, TreeDesc, lookup, remove};
 
@@ -75,13 +76,7 @@ impl WriteTxn {
 
     fn begin_locked(env: &Arc<EnvInner>) -> Result<WriteTxn> {
         env.check_writable()?;
-        let wiped = {
-            let _lock = MetaLock::take(&env.shared)?;
-            metas::wipe_unpublished(env.data.as_ref(), &env.shared, env.shift)?
-        };
-        if wiped {
-            flush(env)?;
-        }
+        wipe_unpublished(env)?;
         let mut state = current_state(env)?;
         env.collect_pins(&mut state.pins);
         state.space.set_pins(&state.pins);
@@ -308,9 +303,11 @@ impl WriteTxn {
         self.check_key(name)?;
         let desc = TreeDesc::empty(self.next_table, options.to_tree()?);
         let tree = options.tree(desc)?;
+        let next = self.next_table.checked_add(1).filter(|next| next & OF_VALUES == 0);
+        let next = next.ok_or(Error::Invalid("the store has no number left for a new table"))?;
         self.guarded(|txn| {
             txn.save_main();
-            txn.next_table += 1;
+            txn.next_table = next;
             txn.store_desc(name, &desc)
         })?;
         Ok(self.push_table(name, tree, true))
@@ -377,13 +374,11 @@ impl WriteTxn {
 /// The writer's state as of the newest commit: kept from the last transaction of this process, or
 /// read from the file.
 fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
-    let kept = env.writer().take();
+    let mut kept = env.writer().take();
     let newest = env.shared.newest();
-    let arena = match kept {
-        Some(state) if state.meta.txn == newest => return Ok(state),
-        Some(mut state) => state.arena.take(),
-        None => None,
-    };
+    if let Some(state) = kept.take_if(|state| state.meta.txn == newest) {
+        return Ok(state);
+    }
     let meta = newest_meta(env, newest)?;
     if meta.end > env.reserved_pages() {
         return Err(Error::Invalid(
@@ -395,6 +390,16 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     env.collect_pins(&mut pins);
     // SAFETY: the caller holds the writer lock, so no page of the newest commit is written.
     let snapshot = unsafe { Snapshot::new(env.data.base(), env.shift, meta.end, meta.txn, None) };
+    let mut arena = None;
+    if let Some(mut state) = kept {
+        let WriterState { space, chain, meta: known, .. } = &mut *state;
+        let metas = (&*known, &meta);
+        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.reserved_pages())? {
+            (state.meta, state.pins) = (meta, pins);
+            return Ok(state);
+        }
+        arena = state.arena.take();
+    }
     let books = ledger::read(&snapshot, &meta)?;
     let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.reserved_pages())?;
     Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, scattered: false, pins }))

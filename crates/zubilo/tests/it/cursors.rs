@@ -1,10 +1,8 @@
 //! Cursors: every search and step against a sorted list; what stays right while tables change.
 
-mod common;
-
 use std::cmp::Ordering;
 
-use common::{Rng, check};
+use crate::common::{Rng, check, rng};
 use zubilo::{Cursor, Error, KeyOrder, Options, PutFlags, Seek, TableOptions, WriteTxn};
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
@@ -194,7 +192,7 @@ fn packed(cursor: &mut Cursor<'_>, pairs: &Pairs) {
 
 #[test]
 fn searches_and_steps_agree_with_a_sorted_list() {
-    let mut rng = Rng::from_env();
+    let mut rng = rng();
     let dir = tempfile::tempdir().unwrap();
     let env = Options::new().open(dir.path().join("a")).unwrap();
     let mut write = env.write().unwrap();
@@ -207,7 +205,7 @@ fn searches_and_steps_agree_with_a_sorted_list() {
         steps(&mut table.cursor().unwrap(), pairs, &mut rng);
     }
     write.commit().unwrap();
-    check(&env);
+    check(&env, "after a change");
     let read = env.read().unwrap();
     for (i, pairs) in all.iter().enumerate() {
         let table = read.table_with(i.to_string(), &kinds[i].options).unwrap();
@@ -291,7 +289,7 @@ fn many_cursors_stay_right_while_the_table_changes() {
     write.at(table).unwrap().clear().unwrap();
     assert!(!write.cursor(cursors[1]).unwrap().is_placed().unwrap());
     write.commit().unwrap();
-    check(&env);
+    check(&env, "after a change");
     let mut write = env.write().unwrap();
     assert!(matches!(write.at(table).map(|_| ()), Err(Error::NoSuchTable)));
     assert!(matches!(write.cursor(cursors[1]).map(|_| ()), Err(Error::Invalid(_))));
@@ -339,7 +337,7 @@ fn cursors_come_back_when_a_nested_level_is_undone() {
     write.drop_table("u").unwrap();
     assert!(write.cursor(cursor).unwrap().next().is_err());
     write.commit().unwrap();
-    check(&env);
+    check(&env, "after a change");
 }
 
 #[test]
@@ -395,5 +393,5 @@ fn a_table_can_be_emptied_and_rewritten_through_a_cursor() {
     assert!(table.is_empty() || keys > 60);
     table.clear().unwrap();
     write.commit().unwrap();
-    check(&env);
+    check(&env, "after a change");
 }

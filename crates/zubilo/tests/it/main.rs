@@ -1,0 +1,20 @@
+//! The store as its users see it, one module a behaviour.
+
+mod common;
+
+mod cursors;
+mod duplicates;
+mod failures;
+mod flusher;
+mod full;
+mod group;
+mod histories;
+mod hostile;
+mod opening;
+mod orders;
+mod processes;
+mod regressions;
+mod space;
+mod types;
+mod values;
+mod verify;
