@@ -10,6 +10,7 @@ mod full;
 mod group;
 mod histories;
 mod hostile;
+mod marks;
 mod opening;
 mod orders;
 mod processes;
