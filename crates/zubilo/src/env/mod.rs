@@ -300,6 +300,12 @@ impl EnvInner {
         }
     }
 
+    /// The meta of the newest commit.
+    pub(crate) fn newest_meta(&self) -> Result<Meta> {
+        let _lock = checkpoint::MetaLock::take(&self.shared)?;
+        metas::load(self.data.as_ref(), &self.shared, self.shift)
+    }
+
     pub(crate) fn is_sync(&self) -> bool {
         self.options.durability == Durability::Sync
     }

@@ -2,13 +2,17 @@
 
 mod common;
 
+mod cursors;
+mod duplicates;
 mod failures;
 mod flusher;
 mod full;
 mod group;
 mod histories;
 mod hostile;
+mod marks;
 mod opening;
+mod orders;
 mod processes;
 mod regressions;
 mod space;
