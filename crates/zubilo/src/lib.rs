@@ -51,6 +51,6 @@ pub use env::options::{Durability, Geometry, Options, VerifyReads};
 pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use txn::{
-    Cursor, Iter, OwnedValue, ReadGuard, ReadTable, ReadTxn, Reader, TableOptions, TableStats,
-    WriteTable, WriteTxn,
+    Comparator, Cursor, Iter, KeyOrder, OwnedValue, ReadGuard, ReadTable, ReadTxn, Reader,
+    TableOptions, TableStats, WriteTable, WriteTxn,
 };

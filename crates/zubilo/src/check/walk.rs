@@ -51,7 +51,7 @@ impl<'p> Walk<'_, 'p> {
         let unknown = order.is_none();
         let mut tree = TreeWalk {
             name,
-            order: order.unwrap_or(Order::Bytes),
+            order: order.unwrap_or_else(Order::as_stored),
             table: desc.table,
             counted: TreeDesc::empty(desc.table, desc.options),
             last_key: None,
@@ -225,11 +225,7 @@ impl<'p> Walk<'_, 'p> {
         unknown_order: bool,
     ) -> std::result::Result<(), Damage> {
         let leaf = Leaf::new(page)?;
-        if unknown_order {
-            (0..leaf.count()).try_for_each(|i| leaf.entry(i).map(drop))?
-        } else {
-            leaf.check(&tree.order)?;
-        }
+        leaf.check(&tree.order)?;
         if leaf.count() == 0 {
             return Err(Damage("an empty leaf"));
         }

@@ -1,14 +1,11 @@
 //! The copy without gaps: each tree is built anew from its records.
 
-use std::cmp::Ordering;
-use std::sync::Arc;
-
 use crate::env::meta::{BlobRef, META_COUNT, Meta, Trust};
 use crate::error::{Error, Result};
 use crate::page::{Order, ValueKind};
 use crate::space::{Delta, Extent};
 use crate::tree::build::{Builder, Output, PageSink};
-use crate::tree::{Pages, RunRef, Snapshot, TreeDesc, TreeOptions, cursor};
+use crate::tree::{Pages, RunRef, Snapshot, TreeDesc, cursor};
 use crate::txn::ReadTxn;
 
 use super::Progress;
@@ -45,12 +42,6 @@ pub(super) fn run(
     Ok(meta)
 }
 
-/// The order that pages are laid out for. Records come sorted, so a caller's comparator is not
-/// needed, only that there is one; it finds every record behind the one before.
-fn layout_order(options: &TreeOptions) -> Order {
-    options.builtin_order().unwrap_or_else(|| Order::Custom(Arc::new(|_, _| Ordering::Less)))
-}
-
 struct Copy<'c, 'p> {
     snapshot: Snapshot<'p>,
     total: u64,
@@ -60,7 +51,7 @@ struct Copy<'c, 'p> {
 impl Copy<'_, '_> {
     /// Copies a tree; in the main tree the tables go before it, so that their roots are known.
     fn tree(&mut self, out: &mut Output<'_>, desc: &TreeDesc, is_main: bool) -> Result<TreeDesc> {
-        let order = layout_order(&desc.options);
+        let order = desc.options.builtin_order().unwrap_or_else(Order::as_stored);
         let page_size = out.page_size;
         let mut builder = Builder::new(desc.table, desc.options, order.clone(), page_size);
         let mut cursor = cursor::Cursor::new(self.snapshot, *desc, order);

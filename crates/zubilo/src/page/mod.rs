@@ -22,7 +22,7 @@ mod slots;
 mod tests;
 
 pub(crate) use branch_read::Branch;
-pub(crate) use key::{NormBuf, Order, SearchKey, same, separator};
+pub(crate) use key::{Compare, NormBuf, Order, SearchKey, same, separator};
 pub(crate) use leaf_read::{Entry, Leaf, ValueKind, entry_at};
 pub(crate) use prefetch::{prefetch, prefetch_heap, prefetch_page, touch};
 

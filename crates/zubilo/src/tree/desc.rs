@@ -12,6 +12,21 @@ pub(crate) const DESC_WORDS: usize = DESC_SIZE / 8;
 /// More levels than any tree of 2^48 pages can have; descents are bounded by it.
 pub(crate) const MAX_DEPTH: usize = 32;
 
+/// The table keeps many sorted values under a key.
+pub(crate) const FLAG_DUPLICATES: u16 = 1;
+/// All values of the table have one size. Without `FLAG_DUPLICATES`: a tree of such values, whose
+/// leaves are packed.
+pub(crate) const FLAG_FIXED: u16 = 2;
+/// Order of the values, coded as that of the keys.
+const VALUE_ORDER_SHIFT: u32 = 2;
+const VALUE_ORDER: u16 = 3 << VALUE_ORDER_SHIFT;
+const KNOWN_FLAGS: u16 = FLAG_DUPLICATES | FLAG_FIXED | VALUE_ORDER;
+
+/// Code of the order of native integers.
+pub(crate) const ORDER_INTEGER: u8 = 2;
+/// Code of a caller's order.
+pub(crate) const ORDER_CUSTOM: u8 = 3;
+
 /// Options of a tree that are fixed when it is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TreeOptions {
@@ -19,18 +34,39 @@ pub(crate) struct TreeOptions {
     pub(crate) order: u8,
     /// Alignment of small values: 1, 2, 4, 8 or 16.
     pub(crate) align: u8,
-    /// Bits for the kinds of tables to come (duplicates, counts).
+    /// `FLAG_DUPLICATES` and the like.
     pub(crate) flags: u16,
+}
+
+/// The order with this code, if it needs no caller's function.
+fn builtin(code: u8) -> Option<Order> {
+    match code {
+        0 => Some(Order::Bytes),
+        1 | 2 => Some(Order::Reversed),
+        _ => None,
+    }
 }
 
 impl TreeOptions {
     /// The order of keys, for the orders that need no caller's function.
     pub(crate) fn builtin_order(&self) -> Option<Order> {
-        match self.order {
-            0 => Some(Order::Bytes),
-            1 | 2 => Some(Order::Reversed),
-            _ => None,
-        }
+        builtin(self.order)
+    }
+
+    /// Code of the order of values.
+    pub(crate) fn value_order_code(&self) -> u8 {
+        ((self.flags & VALUE_ORDER) >> VALUE_ORDER_SHIFT) as u8
+    }
+
+    /// The order of values, for the orders that need no caller's function.
+    pub(crate) fn builtin_value_order(&self) -> Option<Order> {
+        builtin(self.value_order_code())
+    }
+
+    /// The same with this order of values.
+    pub(crate) fn with_value_order(mut self, code: u8) -> TreeOptions {
+        self.flags = self.flags & !VALUE_ORDER | u16::from(code) << VALUE_ORDER_SHIFT;
+        self
     }
 }
 
@@ -53,6 +89,8 @@ pub(crate) struct TreeDesc {
     pub(crate) depth: u8,
     /// What was fixed at creation.
     pub(crate) options: TreeOptions,
+    /// Size of the values where all have one; that of the first while there are any.
+    pub(crate) item_size: u16,
     /// Transaction of the last change.
     pub(crate) modified: u64,
     /// The table's persistent sequence.
@@ -71,6 +109,7 @@ impl TreeDesc {
             table,
             depth: 0,
             options,
+            item_size: 0,
             modified: 0,
             sequence: 0,
         }
@@ -90,7 +129,7 @@ impl TreeDesc {
             self.branch_pages,
             self.run_pages,
             shape,
-            u64::from(o.flags),
+            u64::from(o.flags) | u64::from(self.item_size) << 16,
             self.modified,
             self.sequence,
             0,
@@ -103,11 +142,13 @@ impl TreeDesc {
         let options = TreeOptions {
             order: (w[5] >> 40) as u8,
             align: (w[5] >> 48) as u8,
-            flags: u16::try_from(w[6]).ok()?,
+            flags: w[6] as u16,
         };
         let depth = (w[5] >> 32) as u8;
         let sane = matches!(options.align, 1 | 2 | 4 | 8 | 16)
-            && options.order <= 3
+            && options.order <= ORDER_CUSTOM
+            && options.flags & !KNOWN_FLAGS == 0
+            && w[6] >> 32 == 0
             && depth as usize <= MAX_DEPTH
             && (depth == 0) == (w[0] == 0);
         sane.then_some(TreeDesc {
@@ -119,6 +160,7 @@ impl TreeDesc {
             table: w[5] as u32,
             depth,
             options,
+            item_size: (w[6] >> 16) as u16,
             modified: w[7],
             sequence: w[8],
         })
@@ -157,6 +199,7 @@ mod tests {
         desc.depth = 3;
         desc.entries = u64::MAX;
         desc.sequence = 12;
+        desc.item_size = 700;
         assert_eq!(TreeDesc::from_bytes(&desc.to_bytes()), Ok(desc));
     }
 
@@ -169,5 +212,11 @@ mod tests {
         desc.depth = 0;
         assert!(TreeDesc::from_bytes(&desc.to_bytes()).is_err());
         assert!(TreeDesc::from_bytes(&[0; 79]).is_err());
+        for impossible in [(4, 0), (0, 1 << 15)] {
+            let (order, flags) = impossible;
+            let options = TreeOptions { order, align: 1, flags };
+            let bytes = TreeDesc::empty(1, options).to_bytes();
+            assert!(TreeDesc::from_bytes(&bytes).is_err(), "{impossible:?}");
+        }
     }
 }

@@ -11,7 +11,8 @@ use crate::shared::{ReaderId, RootWords};
 use crate::tree::range::Range;
 use crate::tree::{Snapshot, Tree, TreeDesc, batch, cursor, lookup};
 
-use super::table::{Cursor, Iter, TableStats, bounds_of, prefix_bounds};
+use super::options::{TableOptions, builtin_tree};
+use super::table::{Cursor, Iter, TableStats, bounds_of, prefixed};
 
 /// A snapshot of the store. It can be used and sent everywhere, by many threads at once; what it
 /// reads stays as it is until it is dropped. While it lives, the pages of this one snapshot are
@@ -103,18 +104,30 @@ impl ReadTxn {
 
     /// The table `name`.
     pub fn table(&self, name: impl AsRef<[u8]>) -> Result<ReadTable<'_>> {
+        let desc = self.table_desc(name.as_ref())?;
+        Ok(ReadTable { snapshot: self.snapshot(), tree: builtin_tree(desc)? })
+    }
+
+    /// The table `name`, which must have been created with the same options; with the comparators
+    /// that they hold.
+    pub fn table_with(
+        &self,
+        name: impl AsRef<[u8]>,
+        options: &TableOptions,
+    ) -> Result<ReadTable<'_>> {
+        let desc = self.table_desc(name.as_ref())?;
+        options.check_same(&desc.options)?;
+        Ok(ReadTable { snapshot: self.snapshot(), tree: options.tree(desc)? })
+    }
+
+    fn table_desc(&self, name: &[u8]) -> Result<TreeDesc> {
         let snapshot = self.snapshot();
-        let found = lookup::get_entry(&snapshot, &self.root.main, &Order::Bytes, name.as_ref())?;
+        let found = lookup::get_entry(&snapshot, &self.root.main, &Order::Bytes, name)?;
         let Some((at, entry)) = found else { return Err(Error::NoSuchTable) };
         if entry.kind != ValueKind::Tree {
             return Err(Error::Incompatible("the name belongs to a plain record, not to a table"));
         }
-        let desc = TreeDesc::from_bytes(entry.value).map_err(at.damaged())?;
-        let order = desc
-            .options
-            .builtin_order()
-            .ok_or(Error::Incompatible("the table has a caller's comparator, none was given"))?;
-        Ok(ReadTable { snapshot, tree: Tree::new(desc, order) })
+        TreeDesc::from_bytes(entry.value).map_err(at.damaged())
     }
 
     /// The names of all tables, in order.
@@ -168,6 +181,7 @@ const NO_ROOT: Root = Root {
         table: 0,
         depth: 0,
         options: crate::tree::TreeOptions { order: 0, align: 1, flags: 0 },
+        item_size: 0,
         modified: 0,
         sequence: 0,
     },
@@ -295,9 +309,10 @@ impl<'t> ReadTable<'t> {
         self.iter_bounds(bounds_of(range))
     }
 
-    /// The records whose keys start with `prefix`.
+    /// The records whose keys start with `prefix`. In a table of reversed order those whose keys end
+    /// with it; in one of a caller's order an error, for they need not stand together.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter<'t> {
-        self.iter_bounds(prefix_bounds(prefix.as_ref()))
+        Iter::reading(prefixed(self.snapshot, &self.tree, prefix.as_ref()))
     }
 
     fn iter_bounds(&self, bounds: crate::tree::range::Bounds) -> Iter<'t> {

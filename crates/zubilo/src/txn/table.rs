@@ -1,45 +1,11 @@
-//! What tables offer in every kind of transaction: options, figures, iterators, cursors.
+//! What tables offer in every kind of transaction: figures, iterators, cursors.
 
 use std::ops::{Bound, RangeBounds};
 
-use crate::error::Result;
-use crate::page::{self, ValueKind};
+use crate::error::{Error, Result};
+use crate::page::{self, Order, ValueKind};
 use crate::tree::range::{Bounds, Range};
-use crate::tree::{self, Pages, TreeDesc, TreeOptions, cursor};
-
-/// Options of a table, fixed when it is created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableOptions {
-    align: u8,
-}
-
-impl Default for TableOptions {
-    fn default() -> TableOptions {
-        TableOptions { align: 1 }
-    }
-}
-
-impl TableOptions {
-    /// Keys in byte order, values anywhere.
-    pub fn new() -> TableOptions {
-        TableOptions::default()
-    }
-
-    /// Aligns every value to 2, 4, 8 or 16 bytes, so that it can be cast in place. Values in runs
-    /// of their own are page-aligned anyway.
-    pub fn align_values(mut self, bytes: u8) -> TableOptions {
-        self.align = bytes;
-        self
-    }
-
-    pub(crate) fn to_tree(self) -> Option<TreeOptions> {
-        matches!(self.align, 1 | 2 | 4 | 8 | 16).then_some(TreeOptions {
-            order: 0,
-            align: self.align,
-            flags: 0,
-        })
-    }
-}
+use crate::tree::{self, Pages, TreeDesc, cursor};
 
 /// Figures of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,21 +44,34 @@ pub(crate) fn bounds_of<K: AsRef<[u8]>>(range: impl RangeBounds<K>) -> Bounds {
     Bounds { start: own(range.start_bound()), end: own(range.end_bound()) }
 }
 
-/// The bounds of all keys that start with `prefix`.
-pub(crate) fn prefix_bounds(prefix: &[u8]) -> Bounds {
-    let mut end = prefix.to_vec();
+/// The bounds of all keys whose normal forms start with that of `prefix`: in byte order those that
+/// start with it, in the reversed orders those that end with it. None in a caller's order.
+pub(crate) fn prefix_bounds(order: &Order, prefix: &[u8]) -> Option<Bounds> {
+    let turned = |mut key: Vec<u8>| {
+        if matches!(order, Order::Reversed) {
+            key.reverse();
+        }
+        key
+    };
+    if order.is_plain() {
+        return None;
+    }
+    let mut end = turned(prefix.to_vec());
     while end.last() == Some(&u8::MAX) {
         end.pop();
     }
     let end = match end.last_mut() {
         Some(last) => {
             *last += 1;
-            Bound::Excluded(end)
+            Bound::Excluded(turned(end))
         }
         None => Bound::Unbounded,
     };
-    Bounds { start: Bound::Included(prefix.to_vec()), end }
+    Some(Bounds { start: Bound::Included(prefix.to_vec()), end })
 }
+
+const NO_PREFIXES: Error =
+    Error::Invalid("in a caller's order keys with a common prefix need not stand together");
 
 /// Iterator over records in key order, from both ends.
 pub struct Iter<'t> {
@@ -261,7 +240,19 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Iterators and cursors over any pages.
+/// Iterators over any pages.
 pub(crate) fn range<'t, P: Pages<'t>>(pages: P, tree: &tree::Tree, bounds: Bounds) -> Range<'t, P> {
     Range::new(pages, tree.desc, tree.order.clone(), bounds)
+}
+
+/// As `range`, over the keys with a prefix.
+pub(crate) fn prefixed<'t, P: Pages<'t>>(
+    pages: P,
+    tree: &tree::Tree,
+    prefix: &[u8],
+) -> Range<'t, P> {
+    match prefix_bounds(&tree.order, prefix) {
+        Some(bounds) => range(pages, tree, bounds),
+        None => Range::failed(pages, tree.desc, tree.order.clone(), NO_PREFIXES),
+    }
 }

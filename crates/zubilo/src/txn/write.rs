@@ -13,15 +13,16 @@ use crate::env::options::Geometry;
 use crate::env::{EnvInner, Root, WriterState, ledger};
 use crate::error::{Error, Result};
 use crate::num::TxnId;
-use crate::page::{self, Order, ValueKind, leaf};
-use crate::tree::desc::DESC_SIZE;
+use crate::page::{self, ValueKind, leaf};
+use crate::tree::desc::{DESC_SIZE, ORDER_INTEGER};
 use crate::tree::insert::{Place, Put, Shape, mark_dirty_runs, put};
 use crate::tree::range::Bounds;
 use crate::tree::run::RUN_REF_SIZE;
 use crate::tree::{Ref, RunRef, Snapshot, Tree, TreeDesc, cursor, lookup, remove, remove_range};
 
 use super::nested::Savepoint;
-use super::table::{Cursor, Iter, TableOptions, TableStats, bounds_of, prefix_bounds, range};
+use super::options::{TableOptions, builtin_tree, needs_comparator, unordered_tree};
+use super::table::{Cursor, Iter, TableStats, bounds_of, prefixed, range};
 
 /// The write transaction. Dropping it aborts it. It belongs to the thread that began it.
 pub struct WriteTxn {
@@ -50,6 +51,8 @@ pub struct WriteTxn {
 pub(super) struct OpenTable {
     pub(super) name: Box<[u8]>,
     pub(super) tree: Tree,
+    /// The tree has its orders: it was opened with its comparators, or needs none.
+    pub(super) ordered: bool,
     /// The descriptor as it stands under the table's name.
     pub(super) stored: TreeDesc,
     /// Dropped or renamed away in this transaction.
@@ -85,7 +88,7 @@ impl WriteTxn {
         state.space.set_pins(&state.pins);
         let meta = &state.meta;
         let base = Root::of(meta);
-        let main = Tree::new(meta.main, Order::Bytes);
+        let main = Tree::main(meta.main);
         let (next_table, canary) = (meta.next_table, meta.canary);
         let geometry = match env.options.geometry {
             Some(wish) if env.geometry_pending.load(Ordering::Relaxed) => wish.into(),
@@ -153,16 +156,42 @@ impl WriteTxn {
 
     /// The table `name`, which must exist.
     pub fn table(&mut self, name: impl AsRef<[u8]>) -> Result<WriteTable<'_>> {
-        let index = self.open_table(name.as_ref())?.ok_or(Error::NoSuchTable)?;
+        let index = self.open_builtin(name.as_ref())?.ok_or(Error::NoSuchTable)?;
+        Ok(WriteTable { txn: self, index })
+    }
+
+    /// The table `name`, which must exist and have been created with the same options; with the
+    /// comparators that they hold.
+    pub fn table_with(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        options: &TableOptions,
+    ) -> Result<WriteTable<'_>> {
+        let index = self.open_with(name.as_ref(), options)?.ok_or(Error::NoSuchTable)?;
+        Ok(WriteTable { txn: self, index })
+    }
+
+    /// The table `name`, created with these options if there is none; if there is, it must have
+    /// been created with the same.
+    pub fn table_or_create_with(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        options: &TableOptions,
+    ) -> Result<WriteTable<'_>> {
+        let name = name.as_ref();
+        let index = match self.open_with(name, options)? {
+            Some(index) => index,
+            None => self.new_table(name, options)?,
+        };
         Ok(WriteTable { txn: self, index })
     }
 
     /// The table `name`, created with default options if there is none.
     pub fn table_or_create(&mut self, name: impl AsRef<[u8]>) -> Result<WriteTable<'_>> {
         let name = name.as_ref();
-        let index = match self.open_table(name)? {
+        let index = match self.open_builtin(name)? {
             Some(index) => index,
-            None => self.new_table(name, TableOptions::default())?,
+            None => self.new_table(name, &TableOptions::default())?,
         };
         Ok(WriteTable { txn: self, index })
     }
@@ -177,7 +206,7 @@ impl WriteTxn {
         if self.open_table(name)?.is_some() {
             return Err(Error::TableExists);
         }
-        let index = self.new_table(name, options)?;
+        let index = self.new_table(name, &options)?;
         Ok(WriteTable { txn: self, index })
     }
 
@@ -208,13 +237,13 @@ impl WriteTxn {
         }
         self.check_key(to)?;
         self.change(index)?;
-        let desc = self.parts(index).1.desc;
+        let tree = self.parts(index).1.clone();
         self.guarded(|txn| {
             txn.forget_name(index)?;
-            txn.store_desc(to, &desc)
+            txn.store_desc(to, &tree.desc)
         })?;
-        let order = desc.options.builtin_order().unwrap_or(Order::Bytes);
-        self.push_table(to, Tree::new(desc, order));
+        let ordered = self.tables.get(index).is_some_and(|t| t.ordered);
+        self.push_table(to, Tree::new(tree.desc, tree.order, tree.values), ordered);
         Ok(())
     }
 
@@ -227,7 +256,29 @@ impl WriteTxn {
         Ok(())
     }
 
-    /// Index of a table, opened now or before.
+    /// Index of a table whose orders are known without the caller, or have been told before.
+    fn open_builtin(&mut self, name: &[u8]) -> Result<Option<usize>> {
+        let Some(index) = self.open_table(name)? else { return Ok(None) };
+        match self.tables.get(index) {
+            Some(table) if !table.ordered => builtin_tree(table.tree.desc).map(|_| Some(index)),
+            _ => Ok(Some(index)),
+        }
+    }
+
+    /// Index of a table that was created with these options, now with their comparators.
+    fn open_with(&mut self, name: &[u8], options: &TableOptions) -> Result<Option<usize>> {
+        let Some(index) = self.open_table(name)? else { return Ok(None) };
+        if let Some(table) = self.tables.get_mut(index) {
+            options.check_same(&table.tree.desc.options)?;
+            if !table.ordered {
+                table.tree = options.tree(table.tree.desc)?;
+                table.ordered = true;
+            }
+        }
+        Ok(Some(index))
+    }
+
+    /// Index of a table, opened now or before; its order may still be unknown.
     pub(super) fn open_table(&mut self, name: &[u8]) -> Result<Option<usize>> {
         self.check()?;
         let known = self.tables.iter().position(|t| !t.gone && *t.name == *name);
@@ -240,33 +291,27 @@ impl WriteTxn {
             return Err(Error::Incompatible("the name belongs to a plain record, not to a table"));
         }
         let desc = TreeDesc::from_bytes(entry.value).map_err(at.damaged())?;
-        let order = desc
-            .options
-            .builtin_order()
-            .ok_or(Error::Incompatible("the table has a caller's comparator, none was given"))?;
-        Ok(Some(self.push_table(name, Tree::new(desc, order))))
+        let ordered = !needs_comparator(&desc.options);
+        Ok(Some(self.push_table(name, unordered_tree(desc), ordered)))
     }
 
-    fn push_table(&mut self, name: &[u8], tree: Tree) -> usize {
+    fn push_table(&mut self, name: &[u8], tree: Tree, ordered: bool) -> usize {
         let saved_level = self.savepoints.len() as u32;
-        let stored = tree.desc;
-        self.tables.push(OpenTable { name: name.into(), tree, stored, gone: false, saved_level });
+        let (name, stored) = (name.into(), tree.desc);
+        self.tables.push(OpenTable { name, tree, ordered, stored, gone: false, saved_level });
         self.tables.len() - 1
     }
 
-    fn new_table(&mut self, name: &[u8], options: TableOptions) -> Result<usize> {
+    fn new_table(&mut self, name: &[u8], options: &TableOptions) -> Result<usize> {
         self.check_key(name)?;
-        let options = options
-            .to_tree()
-            .ok_or(Error::Invalid("values can be aligned to 1, 2, 4, 8 or 16 bytes"))?;
-        let desc = TreeDesc::empty(self.next_table, options);
+        let desc = TreeDesc::empty(self.next_table, options.to_tree()?);
+        let tree = options.tree(desc)?;
         self.guarded(|txn| {
             txn.save_main();
             txn.next_table += 1;
             txn.store_desc(name, &desc)
         })?;
-        let order = options.builtin_order().unwrap_or(Order::Bytes);
-        Ok(self.push_table(name, Tree::new(desc, order)))
+        Ok(self.push_table(name, tree, true))
     }
 
     /// Stores a table's descriptor under its name.
@@ -301,6 +346,14 @@ impl WriteTxn {
     fn check_key(&self, key: &[u8]) -> Result<()> {
         let max = page::max_key(self.ws.page_size());
         if key.len() > max { Err(Error::KeyTooLong { len: key.len(), max }) } else { Ok(()) }
+    }
+
+    /// Whether a table can have this key.
+    fn check_key_of(&self, index: usize, key: &[u8]) -> Result<()> {
+        if self.tree(index).desc.options.order == ORDER_INTEGER && !matches!(key.len(), 4 | 8) {
+            return Err(Error::Invalid("a table of integer keys takes keys of 4 or 8 bytes"));
+        }
+        self.check_key(key)
     }
 
     /// Runs an operation that may stop half-way; if it does, the transaction is broken.
@@ -347,7 +400,7 @@ impl WriteTxn {
         value: &[u8],
         overwrite: bool,
     ) -> Result<bool> {
-        self.check_key(key)?;
+        self.check_key_of(index, key)?;
         self.change(index)?;
         if key.len() + value.len() > page::max_inline(self.ws.page_size()) {
             return self.put_large(index, key, value, overwrite);
@@ -410,7 +463,7 @@ impl WriteTxn {
 
     /// Room for a value of `len` bytes under `key`, zeroed, for the caller to fill.
     pub(super) fn reserve(&mut self, index: usize, key: &[u8], len: usize) -> Result<&mut [u8]> {
-        self.check_key(key)?;
+        self.check_key_of(index, key)?;
         self.change(index)?;
         if key.len() + len > page::max_inline(self.ws.page_size()) {
             let run = self.guarded(|txn| {
@@ -582,11 +635,13 @@ impl WriteTable<'_> {
         Ok(Iter::writing(range(self.txn.ws.view(), tree, bounds_of(keys))))
     }
 
-    /// The records whose keys start with `prefix`, as of now.
+    /// The records whose keys start with `prefix`, as of now; see [`ReadTable::prefix`].
+    ///
+    /// [`ReadTable::prefix`]: super::ReadTable::prefix
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter<'_>> {
         self.txn.check()?;
         let tree = self.txn.tree(self.index);
-        Ok(Iter::writing(range(self.txn.ws.view(), tree, prefix_bounds(prefix.as_ref()))))
+        Ok(Iter::writing(prefixed(self.txn.ws.view(), tree, prefix.as_ref())))
     }
 
     /// A cursor that stands nowhere yet; the table cannot change while it lives.
