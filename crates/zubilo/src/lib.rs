@@ -44,6 +44,12 @@ mod sync;
 mod tree;
 mod txn;
 
+/// What the C interface needs beyond the safe API.
+#[doc(hidden)]
+pub mod raw {
+    pub use crate::txn::raw::{NAMES, Named, RawCompare, RawTable, Runs, TableInfo};
+}
+
 pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem};
 pub use env::Env;
 pub use env::info::{EnvInfo, ReaderInfo};

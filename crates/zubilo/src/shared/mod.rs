@@ -202,6 +202,11 @@ impl Shared {
         self.region.is_mapped()
     }
 
+    /// Slots that may be in use: all above were never claimed.
+    pub(crate) fn claimed_slots(&self) -> u32 {
+        self.slots().claimed()
+    }
+
     /// Slots of the reader table.
     pub(crate) fn max_readers(&self) -> u32 {
         self.sizes.readers
@@ -243,6 +248,12 @@ impl Shared {
             "publishing {} after {newest} would overwrite the root that readers copy",
             root[0]
         );
+        self.publication().publish(root);
+    }
+
+    /// Publishes a root that others have made, in a region of this process alone; numbers may have
+    /// been left out. Nobody begins a read meanwhile.
+    pub(crate) fn adopt(&self, root: &RootWords) {
         self.publication().publish(root);
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod group;
 mod layout;
 mod nested;
 mod options;
+pub(crate) mod raw;
 mod read;
 mod reader;
 mod spill;
