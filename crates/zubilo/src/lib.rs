@@ -58,5 +58,5 @@ pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use txn::{
     Comparator, Cursor, Iter, KeyOrder, OwnedValue, ReadGuard, ReadTable, ReadTxn, Reader,
-    TableOptions, TableStats, WriteTable, WriteTxn,
+    TableOptions, TableStats, ValueIter, WriteTable, WriteTxn,
 };

@@ -1,33 +1,13 @@
 //! Tables in every order of keys against a sorted list, with the full check after each commit and
 //! a compacted copy at the end. `ZUBILO_SEED` repeats a run.
 
+mod common;
+
 use std::cmp::Ordering;
 use std::ops::Bound;
 
+use common::{Rng, check};
 use zubilo::{Env, Error, KeyOrder, Options, TableOptions};
-
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 11) % n
-    }
-}
-
-fn seed() -> u64 {
-    let given = std::env::var("ZUBILO_SEED").ok().and_then(|s| s.parse().ok());
-    given.unwrap_or_else(|| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        now.unwrap().as_nanos() as u64 | 1
-    })
-}
 
 /// Short keys first, among those of one length the greater bytes first.
 fn odd_order(a: &[u8], b: &[u8]) -> Ordering {
@@ -166,16 +146,9 @@ fn compare_all(env: &Env, kind: &Kind, model: &Model, rng: &mut Rng) {
     }
 }
 
-fn check(env: &Env) {
-    let report = env.check(&mut |_, _| true).unwrap();
-    assert!(report.is_ok(), "{:?}", &report.problems[..report.problems.len().min(5)]);
-}
-
 #[test]
 fn tables_of_every_order_agree_with_a_sorted_list() {
-    let seed = seed();
-    println!("ZUBILO_SEED={seed}");
-    let mut rng = Rng(seed);
+    let mut rng = Rng::from_env();
     let dir = tempfile::tempdir().unwrap();
     let env = Options::new().open(dir.path().join("a")).unwrap();
     let mut models = kinds().map(|kind| (kind, Model::new()));

@@ -27,6 +27,9 @@ pub(crate) const ORDER_INTEGER: u8 = 2;
 /// Code of a caller's order.
 pub(crate) const ORDER_CUSTOM: u8 = 3;
 
+/// In the identity of a table: the page belongs to a tree of values, not to the table's own tree.
+pub(crate) const OF_VALUES: u32 = 1 << 31;
+
 /// Options of a tree that are fixed when it is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TreeOptions {
@@ -53,6 +56,24 @@ impl TreeOptions {
         builtin(self.order)
     }
 
+    /// Many values under a key.
+    #[inline]
+    pub(crate) fn has_duplicates(&self) -> bool {
+        self.flags & FLAG_DUPLICATES != 0
+    }
+
+    /// All values of one size.
+    #[inline]
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.flags & FLAG_FIXED != 0
+    }
+
+    /// Leaves are packed: the keys are all there is, and of one size.
+    #[inline]
+    pub(crate) fn is_packed(&self) -> bool {
+        self.flags & (FLAG_DUPLICATES | FLAG_FIXED) == FLAG_FIXED
+    }
+
     /// Code of the order of values.
     pub(crate) fn value_order_code(&self) -> u8 {
         ((self.flags & VALUE_ORDER) >> VALUE_ORDER_SHIFT) as u8
@@ -67,6 +88,11 @@ impl TreeOptions {
     pub(crate) fn with_value_order(mut self, code: u8) -> TreeOptions {
         self.flags = self.flags & !VALUE_ORDER | u16::from(code) << VALUE_ORDER_SHIFT;
         self
+    }
+
+    /// Options of the tree that holds the values of one key.
+    pub(crate) fn of_values(&self) -> TreeOptions {
+        TreeOptions { order: self.value_order_code(), align: 1, flags: self.flags & FLAG_FIXED }
     }
 }
 
@@ -95,6 +121,8 @@ pub(crate) struct TreeDesc {
     pub(crate) modified: u64,
     /// The table's persistent sequence.
     pub(crate) sequence: u64,
+    /// Pages of the trees that hold the values of one key each.
+    pub(crate) value_pages: u64,
 }
 
 impl TreeDesc {
@@ -112,7 +140,20 @@ impl TreeDesc {
             item_size: 0,
             modified: 0,
             sequence: 0,
+            value_pages: 0,
         }
+    }
+
+    /// Pages of the tree itself.
+    pub(crate) fn pages(&self) -> u64 {
+        self.leaf_pages.saturating_add(self.branch_pages)
+    }
+
+    /// An empty tree for the values of one key of this table.
+    pub(crate) fn of_values(&self) -> TreeDesc {
+        let mut desc = TreeDesc::empty(self.table | OF_VALUES, self.options.of_values());
+        desc.item_size = self.item_size;
+        desc
     }
 
     /// As 8-byte words, for the lock file.
@@ -132,7 +173,7 @@ impl TreeDesc {
             u64::from(o.flags) | u64::from(self.item_size) << 16,
             self.modified,
             self.sequence,
-            0,
+            self.value_pages,
         ]
     }
 
@@ -163,6 +204,7 @@ impl TreeDesc {
             item_size: (w[6] >> 16) as u16,
             modified: w[7],
             sequence: w[8],
+            value_pages: w[9],
         })
     }
 
@@ -200,6 +242,7 @@ mod tests {
         desc.entries = u64::MAX;
         desc.sequence = 12;
         desc.item_size = 700;
+        desc.value_pages = 3;
         assert_eq!(TreeDesc::from_bytes(&desc.to_bytes()), Ok(desc));
     }
 

@@ -13,12 +13,16 @@ pub(crate) mod cursor;
 pub(crate) mod desc;
 pub(crate) mod insert;
 pub(crate) mod lookup;
+pub(crate) mod packed;
 pub(crate) mod pages;
+pub(crate) mod pair_range;
+pub(crate) mod pairs;
 pub(crate) mod path;
 pub(crate) mod range;
 pub(crate) mod remove;
 pub(crate) mod remove_range;
 pub(crate) mod run;
+pub(crate) mod values;
 
 pub(crate) use desc::{TreeDesc, TreeOptions};
 pub(crate) use pages::{Pages, Ref, Snapshot};

@@ -25,7 +25,7 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// True when no key can lie between the bounds.
-    fn is_empty(&self, order: &Order) -> bool {
+    pub(super) fn is_empty(&self, order: &Order) -> bool {
         use Bound::{Excluded, Included, Unbounded};
         match (&self.start, &self.end) {
             (Included(a), Included(b)) => order.compare(a, b).is_gt(),

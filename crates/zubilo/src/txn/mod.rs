@@ -13,12 +13,15 @@ mod options;
 pub(crate) mod raw;
 mod read;
 mod reader;
+mod records;
 mod spill;
 mod table;
 mod write;
+mod write_table;
 
 pub use options::{Comparator, KeyOrder, TableOptions};
 pub use read::{OwnedValue, ReadTable, ReadTxn};
 pub use reader::{ReadGuard, Reader};
-pub use table::{Cursor, Iter, TableStats};
-pub use write::{WriteTable, WriteTxn};
+pub use table::{Cursor, Iter, TableStats, ValueIter};
+pub use write::WriteTxn;
+pub use write_table::WriteTable;

@@ -94,6 +94,33 @@ impl TableOptions {
         self
     }
 
+    /// Keeps many values under a key, sorted and each once (`DUPSORT`). A value is then as short as
+    /// a key must be.
+    pub fn duplicates(mut self) -> TableOptions {
+        self.duplicates = true;
+        self
+    }
+
+    /// Keeps many values under a key, all in the table of one size, that of the first, and packs
+    /// them without gaps (`DUPFIXED`).
+    pub fn fixed_duplicates(mut self) -> TableOptions {
+        self.fixed = true;
+        self.duplicates()
+    }
+
+    /// Keeps many values under a key, sorted so.
+    pub fn value_order(mut self, order: KeyOrder) -> TableOptions {
+        self.values = order;
+        self.duplicates()
+    }
+
+    /// Keeps many values under a key, sorted as `compare` says; see [`TableOptions::compare_keys`].
+    pub fn compare_values(mut self, compare: impl Comparator) -> TableOptions {
+        self.values = KeyOrder::Custom;
+        self.compare_values = Some(Arc::new(compare));
+        self.duplicates()
+    }
+
     /// The options as they are stored.
     pub(crate) fn to_tree(&self) -> Result<TreeOptions> {
         if !matches!(self.align, 1 | 2 | 4 | 8 | 16) {

@@ -8,11 +8,13 @@ use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 use crate::page::{Order, ValueKind};
 use crate::shared::{ReaderId, RootWords};
-use crate::tree::range::Range;
 use crate::tree::{Snapshot, Tree, TreeDesc, batch, cursor, lookup};
 
 use super::options::{TableOptions, builtin_tree};
-use super::table::{Cursor, Iter, TableStats, bounds_of, prefixed};
+use super::table::{
+    Cursor, Iter, TableStats, ValueIter, bounds_of, count_of_key, has_pair, prefix_bounds,
+    values_of_key,
+};
 
 /// A snapshot of the store. It can be used and sent everywhere, by many threads at once; what it
 /// reads stays as it is until it is dropped. While it lives, the pages of this one snapshot are
@@ -184,6 +186,7 @@ const NO_ROOT: Root = Root {
         item_size: 0,
         modified: 0,
         sequence: 0,
+        value_pages: 0,
     },
     canary: [0; 4],
 };
@@ -261,7 +264,8 @@ pub struct ReadTable<'t> {
 }
 
 impl<'t> ReadTable<'t> {
-    /// The value under `key`: a slice of the map, valid as long as the transaction.
+    /// The value under `key`, of several the first: a slice of the map, valid as long as the
+    /// transaction.
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<&'t [u8]>> {
         lookup::get(&self.snapshot, &self.tree.desc, &self.tree.order, key.as_ref())
@@ -299,24 +303,36 @@ impl<'t> ReadTable<'t> {
         Ok(())
     }
 
-    /// All records in order.
+    /// All records in order; a key with many values comes with each of them.
     pub fn iter(&self) -> Iter<'t> {
         self.range::<&[u8]>(..)
     }
 
     /// The records with keys inside `range`, in order; `.rev()` goes backwards.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter<'t> {
-        self.iter_bounds(bounds_of(range))
+        Iter::reading(self.snapshot, &self.tree, Ok(bounds_of(range)))
     }
 
     /// The records whose keys start with `prefix`. In a table of reversed order those whose keys end
     /// with it; in one of a caller's order an error, for they need not stand together.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter<'t> {
-        Iter::reading(prefixed(self.snapshot, &self.tree, prefix.as_ref()))
+        let bounds = prefix_bounds(&self.tree.order, prefix.as_ref());
+        Iter::reading(self.snapshot, &self.tree, bounds)
     }
 
-    fn iter_bounds(&self, bounds: crate::tree::range::Bounds) -> Iter<'t> {
-        Iter::reading(Range::new(self.snapshot, self.tree.desc, self.tree.order.clone(), bounds))
+    /// The values under `key`, in order; at most one in a table without duplicates.
+    pub fn get_all(&self, key: impl AsRef<[u8]>) -> Result<ValueIter<'t>> {
+        values_of_key(self.snapshot, &self.tree, key.as_ref()).map(ValueIter::reading)
+    }
+
+    /// The number of values under `key`; it costs no more than [`ReadTable::get`].
+    pub fn count(&self, key: impl AsRef<[u8]>) -> Result<u64> {
+        count_of_key(&self.snapshot, &self.tree, key.as_ref())
+    }
+
+    /// Whether `value` is one of those under `key`.
+    pub fn contains(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        has_pair(&self.snapshot, &self.tree, key.as_ref(), value.as_ref())
     }
 
     /// A cursor that stands nowhere yet.
@@ -325,7 +341,7 @@ impl<'t> ReadTable<'t> {
         Cursor::reading(cursor::Cursor::new(self.snapshot, self.tree.desc, order))
     }
 
-    /// Number of records.
+    /// Number of records: each value of a key counts.
     pub fn len(&self) -> u64 {
         self.tree.desc.entries
     }

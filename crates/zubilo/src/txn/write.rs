@@ -1,7 +1,6 @@
 //! The write transaction: one at a time over all processes, seen by nobody until its commit.
 
 use std::marker::PhantomData;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,16 +12,14 @@ use crate::env::options::Geometry;
 use crate::env::{EnvInner, Root, WriterState, ledger};
 use crate::error::{Error, Result};
 use crate::num::TxnId;
-use crate::page::{self, ValueKind, leaf};
-use crate::tree::desc::{DESC_SIZE, ORDER_INTEGER};
-use crate::tree::insert::{Place, Put, Shape, mark_dirty_runs, put};
-use crate::tree::range::Bounds;
-use crate::tree::run::RUN_REF_SIZE;
-use crate::tree::{Ref, RunRef, Snapshot, Tree, TreeDesc, cursor, lookup, remove, remove_range};
+use crate::page::ValueKind;
+use crate::tree::desc::DESC_SIZE;
+use crate::tree::insert::{Put, Shape, put};
+use crate::tree::{Snapshot, Tree, TreeDesc, lookup, remove};
 
 use super::nested::Savepoint;
 use super::options::{TableOptions, builtin_tree, needs_comparator, unordered_tree};
-use super::table::{Cursor, Iter, TableStats, bounds_of, prefixed, range};
+use super::write_table::WriteTable;
 
 /// The write transaction. Dropping it aborts it. It belongs to the thread that began it.
 pub struct WriteTxn {
@@ -337,35 +334,11 @@ impl WriteTxn {
         self.fill(place, &desc.to_bytes())
     }
 
-    fn fill(&mut self, place: Place, bytes: &[u8]) -> Result<()> {
-        let page = self.ws.page_mut(place.slot)?;
-        let damaged = Ref::dirty(place.slot).damaged();
-        let to = leaf::value_mut(page, place.index).map_err(damaged)?;
-        if to.len() != bytes.len() {
-            return Err(Error::Invalid("a value's place has another size than the value"));
-        }
-        to.copy_from_slice(bytes);
-        Ok(())
-    }
-
     // ---- guards ----
 
     pub(super) fn check(&self) -> Result<()> {
         self.env.check_alive()?;
         if self.broken { Err(Error::TxnBroken) } else { Ok(()) }
-    }
-
-    fn check_key(&self, key: &[u8]) -> Result<()> {
-        let max = page::max_key(self.ws.page_size());
-        if key.len() > max { Err(Error::KeyTooLong { len: key.len(), max }) } else { Ok(()) }
-    }
-
-    /// Whether a table can have this key.
-    fn check_key_of(&self, index: usize, key: &[u8]) -> Result<()> {
-        if self.tree(index).desc.options.order == ORDER_INTEGER && !matches!(key.len(), 4 | 8) {
-            return Err(Error::Invalid("a table of integer keys takes keys of 4 or 8 bytes"));
-        }
-        self.check_key(key)
     }
 
     /// Runs an operation that may stop half-way; if it does, the transaction is broken.
@@ -401,125 +374,6 @@ impl WriteTxn {
             self.guarded(|txn| txn.spill())?;
         }
         Ok(())
-    }
-
-    // ---- records ----
-
-    pub(super) fn put(
-        &mut self,
-        index: usize,
-        key: &[u8],
-        value: &[u8],
-        overwrite: bool,
-    ) -> Result<bool> {
-        self.check_key_of(index, key)?;
-        self.change(index)?;
-        if key.len() + value.len() > page::max_inline(self.ws.page_size()) {
-            return self.put_large(index, key, value, overwrite);
-        }
-        self.guarded(|txn| {
-            let (ws, tree) = txn.parts(index);
-            let shape = Shape { kind: ValueKind::Inline, len: value.len() };
-            match put(ws, tree, key, shape, overwrite)? {
-                Put::Inserted(place) | Put::Replaced(place) => {
-                    txn.fill(place, value)?;
-                    Ok(true)
-                }
-                Put::Exists => Ok(false),
-            }
-        })
-    }
-
-    fn put_large(
-        &mut self,
-        index: usize,
-        key: &[u8],
-        value: &[u8],
-        overwrite: bool,
-    ) -> Result<bool> {
-        if !overwrite && self.get(index, key)?.is_some() {
-            return Ok(false);
-        }
-        let early = value.len() as u64 > self.env.options.dirty_limit / 2;
-        self.guarded(|txn| {
-            let run = if early {
-                txn.write_run(value)?
-            } else {
-                let run = txn.ws.new_run(value.len())?;
-                if let Some(to) = run.slot().and_then(|slot| txn.ws.dirty_run_mut(slot)) {
-                    to.copy_from_slice(value);
-                }
-                run
-            };
-            txn.put_run(index, key, &run)?;
-            Ok(true)
-        })
-    }
-
-    /// Stores the reference to a run under `key`.
-    fn put_run(&mut self, index: usize, key: &[u8], run: &RunRef) -> Result<()> {
-        let (ws, tree) = self.parts(index);
-        let shape = Shape { kind: ValueKind::Run, len: RUN_REF_SIZE };
-        let (Put::Inserted(place) | Put::Replaced(place)) = put(ws, tree, key, shape, true)? else {
-            return Ok(());
-        };
-        tree.desc.run_pages += run.pages(ws.page_shift());
-        let page = ws.page_mut(place.slot)?;
-        if run.slot().is_some() {
-            mark_dirty_runs(page);
-        }
-        let damaged = |d| Ref::dirty(place.slot).damaged()(d);
-        let value = leaf::value_mut(page, place.index).map_err(damaged)?;
-        run.store(value).map_err(damaged)
-    }
-
-    /// Room for a value of `len` bytes under `key`, zeroed, for the caller to fill.
-    pub(super) fn reserve(&mut self, index: usize, key: &[u8], len: usize) -> Result<&mut [u8]> {
-        self.check_key_of(index, key)?;
-        self.change(index)?;
-        if key.len() + len > page::max_inline(self.ws.page_size()) {
-            let run = self.guarded(|txn| {
-                let run = txn.ws.new_run(len)?;
-                txn.put_run(index, key, &run)?;
-                Ok(run)
-            })?;
-            let lost = Error::Invalid("the reserved value is gone");
-            return run.slot().and_then(|slot| self.ws.dirty_run_mut(slot)).ok_or(lost);
-        }
-        let place = self.guarded(|txn| {
-            let (ws, tree) = txn.parts(index);
-            let shape = Shape { kind: ValueKind::Inline, len };
-            match put(ws, tree, key, shape, true)? {
-                Put::Inserted(place) | Put::Replaced(place) => Ok(place),
-                Put::Exists => Err(Error::TxnBroken),
-            }
-        })?;
-        let page = self.ws.page_mut(place.slot)?;
-        let value = leaf::value_mut(page, place.index).map_err(Ref::dirty(place.slot).damaged())?;
-        value.fill(0);
-        Ok(value)
-    }
-
-    pub(super) fn get(&self, index: usize, key: &[u8]) -> Result<Option<&[u8]>> {
-        self.check()?;
-        let tree = self.tree(index);
-        lookup::get(&self.ws.view(), &tree.desc, &tree.order, key)
-    }
-
-    pub(super) fn delete(&mut self, index: usize, key: &[u8]) -> Result<bool> {
-        self.change(index)?;
-        self.guarded(|txn| {
-            let (ws, tree) = txn.parts(index);
-            remove::remove(ws, tree, key)
-        })
-    }
-
-    pub(super) fn delete_range(&mut self, index: usize, bounds: &Bounds) -> Result<u64> {
-        self.change(index)?;
-        self.guarded(|txn| {
-            let (ws, tree) = txn.parts(index);
-            remove_range::remove_range(ws, tree, bounds)
-        })
     }
 }
 
@@ -584,98 +438,5 @@ impl Drop for WriteTxn {
             *self.env.writer() = Some(state);
         }
         self.env.shared.unlock_writer();
-    }
-}
-
-/// A table as the write transaction sees and changes it.
-pub struct WriteTable<'t> {
-    txn: &'t mut WriteTxn,
-    index: usize,
-}
-
-impl WriteTable<'_> {
-    /// Stores `value` under `key`, replacing what was there.
-    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.txn.put(self.index, key.as_ref(), value.as_ref(), true).map(drop)
-    }
-
-    /// Stores `value` under `key` if the key is new; tells whether it did.
-    pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        self.txn.put(self.index, key.as_ref(), value.as_ref(), false)
-    }
-
-    /// Makes room for a value of `len` zero bytes under `key` and gives it for filling, without a
-    /// copy in between.
-    pub fn reserve(&mut self, key: impl AsRef<[u8]>, len: usize) -> Result<&mut [u8]> {
-        self.txn.reserve(self.index, key.as_ref(), len)
-    }
-
-    /// The value under `key`, as of now.
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<&[u8]>> {
-        self.txn.get(self.index, key.as_ref())
-    }
-
-    /// Removes `key`; tells whether it was there.
-    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.txn.delete(self.index, key.as_ref())
-    }
-
-    /// Removes all records inside `range`; gives their number. The cost follows the pages.
-    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<u64> {
-        self.txn.delete_range(self.index, &bounds_of(range))
-    }
-
-    /// Removes all records.
-    pub fn clear(&mut self) -> Result<()> {
-        self.txn.change(self.index)?;
-        let index = self.index;
-        self.txn.guarded(|txn| {
-            let (ws, tree) = txn.parts(index);
-            remove::clear(ws, tree)
-        })
-    }
-
-    /// All records in order, as of now.
-    pub fn iter(&self) -> Result<Iter<'_>> {
-        self.range::<&[u8]>(..)
-    }
-
-    /// The records inside `range`, as of now.
-    pub fn range<K: AsRef<[u8]>>(&self, keys: impl RangeBounds<K>) -> Result<Iter<'_>> {
-        self.txn.check()?;
-        let tree = self.txn.tree(self.index);
-        Ok(Iter::writing(range(self.txn.ws.view(), tree, bounds_of(keys))))
-    }
-
-    /// The records whose keys start with `prefix`, as of now; see [`ReadTable::prefix`].
-    ///
-    /// [`ReadTable::prefix`]: super::ReadTable::prefix
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter<'_>> {
-        self.txn.check()?;
-        let tree = self.txn.tree(self.index);
-        Ok(Iter::writing(prefixed(self.txn.ws.view(), tree, prefix.as_ref())))
-    }
-
-    /// A cursor that stands nowhere yet; the table cannot change while it lives.
-    pub fn cursor(&self) -> Result<Cursor<'_>> {
-        self.txn.check()?;
-        let tree = self.txn.tree(self.index);
-        let order = tree.order.clone();
-        Ok(Cursor::writing(cursor::Cursor::new(self.txn.ws.view(), tree.desc, order)))
-    }
-
-    /// Number of records.
-    pub fn len(&self) -> u64 {
-        self.txn.tree(self.index).desc.entries
-    }
-
-    /// True without records.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Figures of the table.
-    pub fn stats(&self) -> TableStats {
-        TableStats::of(&self.txn.tree(self.index).desc)
     }
 }
