@@ -48,6 +48,7 @@ mod txn;
 #[doc(hidden)]
 pub mod raw {
     pub use crate::txn::raw::{NAMES, Named, RawCompare, RawTable, Runs, TableInfo};
+    pub use crate::txn::raw_cursor::{RawCursor, RawPair};
 }
 
 pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem};

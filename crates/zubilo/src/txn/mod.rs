@@ -11,6 +11,7 @@ mod layout;
 mod nested;
 mod options;
 pub(crate) mod raw;
+pub(crate) mod raw_cursor;
 mod read;
 mod reader;
 mod records;

@@ -15,7 +15,7 @@ use crate::tree::{Pages, Ref, Tree, TreeDesc, lookup, remove};
 
 use super::options::{TableOptions, unordered_tree};
 use super::read::ReadTxn;
-use super::table::TableStats;
+use super::table::{TableStats, values_of_key};
 use super::write::{MAIN, OwnLimit, WriteTxn};
 
 /// The number of the tree of names in every write transaction.
@@ -72,6 +72,10 @@ pub struct RawTable {
 }
 
 impl RawTable {
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
     /// What is known of it.
     pub fn info(&self) -> TableInfo {
         TableInfo::of(&self.tree.desc)
@@ -109,6 +113,22 @@ fn value_of<'p, P: Pages<'p>>(
         return Ok(entry.value);
     }
     lookup::value_of(pages, at, entry)
+}
+
+/// The last key of a tree.
+fn last_key<'p, P: Pages<'p>>(pages: &P, desc: &TreeDesc) -> Result<Option<&'p [u8]>> {
+    if desc.depth == 0 {
+        return Ok(None);
+    }
+    let mut at = desc.root;
+    for level in (1..desc.depth).rev() {
+        let branch = lookup::branch_at(pages, at, level)?;
+        let last = branch.count().saturating_sub(1);
+        at = Ref(branch.child(last).map_err(at.damaged())?);
+    }
+    let leaf = lookup::leaf_at(pages, at)?;
+    let last = leaf.count().saturating_sub(1);
+    leaf.key(last).map_err(at.damaged()).map(Some)
 }
 
 /// What `name` stands for in the tree of names.
@@ -268,6 +288,25 @@ impl WriteTxn {
         self.put(table, key, value, overwrite)
     }
 
+    /// Whether `key` comes behind all keys of a table.
+    pub fn raw_is_behind(&self, table: usize, key: &[u8]) -> Result<bool> {
+        self.check()?;
+        let tree = self.tree(table);
+        let last = last_key(&self.ws.view(), &tree.desc)?;
+        Ok(last.is_none_or(|last| tree.order.compare(key, last).is_gt()))
+    }
+
+    /// Whether `value` comes behind all values of `key`.
+    pub fn raw_is_value_behind(&self, table: usize, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.check()?;
+        let tree = self.tree(table);
+        let mut values = values_of_key(self.ws.view(), tree, key)?;
+        Ok(match values.next_back() {
+            Some(last) => tree.values.compare(value, last?).is_gt(),
+            None => true,
+        })
+    }
+
     /// Room for a value of `len` bytes under `key`, zeroed.
     pub fn raw_reserve(&mut self, table: usize, key: &[u8], len: usize) -> Result<&mut [u8]> {
         self.check_record(table, key)?;
@@ -278,6 +317,27 @@ impl WriteTxn {
     pub fn raw_delete(&mut self, table: usize, key: &[u8]) -> Result<bool> {
         self.check_record(table, key)?;
         self.delete(table, key)
+    }
+
+    /// Adds a value to those of a key, in a table with duplicates; true if it is new.
+    pub fn raw_put_value(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.put_value(table, key, value)
+    }
+
+    /// Removes a value of a key; tells whether it was there.
+    pub fn raw_delete_value(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.check_record(table, key)?;
+        self.delete_value(table, key, value)
+    }
+
+    /// Removes a table.
+    pub fn raw_drop(&mut self, name: &[u8]) -> Result<()> {
+        self.drop_table(name)
+    }
+
+    /// Whether the next change writes pages of any table out of memory.
+    pub fn raw_will_spill(&self) -> bool {
+        self.ws.dirty_bytes() > self.spill_at
     }
 
     /// Removes all records of a table. Of the tree of names: the tables too, which must not be
