@@ -231,7 +231,7 @@ impl MDB_txn {
             _ => writer.raw_delete(target, key),
         };
         match removed {
-            Ok(true) => self.check_room(),
+            Ok(true) => Ok(()),
             Ok(false) => Err(Code::NOTFOUND),
             Err(error) => {
                 // LMDB ends the transaction where somebody deletes the record of a table.

@@ -211,6 +211,13 @@ impl MDB_txn {
         Ok(index)
     }
 
+    /// The handle means nothing any more.
+    fn forget_handle(&mut self, dbi: MDB_dbi) {
+        if let Some(slot) = self.slots.get_mut(dbi as usize) {
+            *slot = Slot::default();
+        }
+    }
+
     /// The table behind a handle is to be looked up again.
     fn forget_table(&mut self, dbi: MDB_dbi) {
         if let Some(slot) = self.slots.get_mut(dbi as usize) {

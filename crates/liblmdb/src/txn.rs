@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_uint};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
-use zubilo::raw::Named;
+use zubilo::raw::{Named, OwnLimit};
 use zubilo::{ReadTxn, WriteTxn};
 
 use crate::abi::{MDB_dbi, env as flag};
@@ -166,10 +166,21 @@ pub(crate) fn writes_here(opened: &Opened) -> bool {
     opened.writing.load(Ordering::SeqCst)
 }
 
-/// Of bytes that the file may have beyond the map size: what the engine needs where LMDB would
-/// need none, so that what fits there fits here.
-fn slack(map_size: u64) -> u64 {
-    ((256 << 10) + map_size / 32).min(8 << 20)
+/// What a map size allows: a little more than LMDB would, so that what fits there fits here; and
+/// for commits still more, so that in a full store something can be deleted.
+fn limit_of(map_size: u64) -> OwnLimit {
+    let soft = map_size.saturating_add((map_size / 16).min(8 << 20));
+    OwnLimit { upper: map_size, soft, hard: soft.saturating_add((512 << 10) + map_size / 32) }
+}
+
+/// Another process has raised the map size, and used what that gave.
+fn check_resized(env: &MDB_env, opened: &Opened, used: u64) -> Result<()> {
+    let map_size = env.map_size.load(Ordering::Relaxed);
+    if map_size == 0 || used <= limit_of(map_size).soft {
+        return Ok(());
+    }
+    let stored = opened.store.info()?.geometry.upper;
+    if stored > map_size && stored != u64::MAX { Err(Code::MAP_RESIZED) } else { Ok(()) }
 }
 
 /// Without a lock file the commits of other processes are looked for at each begin.
@@ -202,16 +213,21 @@ fn begin(env: *mut MDB_env, parent: *mut MDB_txn, flags: c_uint) -> Result<Box<M
             false => Some(threads::claim(&opened.token)?),
         };
         let begun = begin_in_turn(opened, || opened.store.read());
+        let begun = begun.and_then(|read| {
+            check_resized(this, opened, read.raw_used())?;
+            Ok(read)
+        });
         let begun = begun.inspect_err(|_| threads::release(&reads))?;
         let mut txn = Box::new(MDB_txn::new(env, Work::Read(begun), seen));
         txn.reads = reads;
         return Ok(txn);
     }
     let mut writer = Box::new(begin_in_turn(opened, || opened.store.write())?);
+    check_resized(this, opened, writer.raw_used())?;
     opened.writing.store(true, Ordering::SeqCst);
     let map_size = this.map_size.load(Ordering::Relaxed);
     if map_size > 0 {
-        writer.raw_set_limit(map_size, slack(map_size));
+        writer.raw_set_limit(limit_of(map_size));
     }
     Ok(Box::new(MDB_txn::new(env, Work::Write(Box::into_raw(writer)), opened.handles.now())))
 }
@@ -284,7 +300,9 @@ pub unsafe extern "C" fn mdb_txn_renew(txn: *mut MDB_txn) -> c_int {
         if txn.reads.is_some() {
             txn.reads = Some(threads::claim(&opened.token)?);
         }
-        let renewed = begin_in_turn(opened, || read.raw_renew());
+        let renewed = begin_in_turn(opened, || read.raw_renew()).and_then(|()| {
+            check_resized(env, opened, read.raw_used()).inspect_err(|_| read.raw_park())
+        });
         renewed.inspect_err(|_| threads::release(&txn.reads))?;
         txn.seen = opened.handles.now();
         end::unpark(txn);

@@ -47,7 +47,7 @@ mod txn;
 /// What the C interface needs beyond the safe API.
 #[doc(hidden)]
 pub mod raw {
-    pub use crate::txn::raw::{NAMES, Named, RawCompare, RawTable, Runs, TableInfo};
+    pub use crate::txn::raw::{NAMES, Named, OwnLimit, RawCompare, RawTable, Runs, TableInfo};
     pub use crate::txn::raw_cursor::{RawCursor, RawPair};
 }
 

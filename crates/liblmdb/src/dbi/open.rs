@@ -89,7 +89,7 @@ fn drop_table(txn: &mut MDB_txn, dbi: MDB_dbi, delete: bool) -> Result<()> {
         cursor::save(txn, MAIN_DBI)?;
         let handle = txn.found(dbi)?.handle.clone();
         txn.writer()?.raw_drop(handle.name())?;
-        txn.forget_table(dbi);
+        txn.forget_handle(dbi);
         txn.new_handles.retain(|own| *own != dbi);
         txn.env()?.opened()?.handles.close(dbi);
         return Ok(());

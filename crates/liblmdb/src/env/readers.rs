@@ -1,7 +1,6 @@
 //! The table of readers, as text.
 
 use std::ffi::{CStr, CString, c_int, c_void};
-use std::fmt::Write;
 
 use crate::abi::{self, MDB_msg_func};
 use crate::errors::Code;
@@ -16,16 +15,14 @@ fn lines(env: &MDB_env) -> Result<Vec<CString>, Code> {
     if env.has(abi::env::NOLOCK) {
         return Ok(vec![c"(no reader locks)\n".into()]);
     }
-    let readers = opened.store.readers();
+    let readers = opened.store.raw_readers();
     if readers.is_empty() {
         return Ok(vec![c"(no active readers)\n".into()]);
     }
     let mut lines = vec![c"    pid     thread     txnid\n".into()];
-    for reader in readers {
-        let mut line = String::new();
-        let txn = reader.txn.0.saturating_sub(FIRST_TXN);
-        // Writing to a string cannot fail.
-        let _ = writeln!(line, "{:10} {:x} {}", reader.pid, reader.thread, txn);
+    for (pid, thread, txn) in readers {
+        let txn = txn.map_or("-".into(), |txn| txn.saturating_sub(FIRST_TXN).to_string());
+        let line = format!("{pid:10} {thread:x} {txn}\n");
         lines.push(CString::new(line).unwrap_or_default());
     }
     Ok(lines)

@@ -411,17 +411,21 @@ impl Shared {
 
     /// All readers at work.
     pub(crate) fn readers(&self) -> Vec<ReaderInfo> {
+        self.kept_slots().filter_map(|(info, pins)| pins.then_some(info)).collect()
+    }
+
+    /// The slots that readers keep, and whether each pins a snapshot now.
+    pub(crate) fn kept_slots(&self) -> impl Iterator<Item = (ReaderInfo, bool)> {
         let slots = self.slots();
-        (0..slots.claimed())
-            .filter_map(|slot| {
-                let (owner, thread, txn) = (slots.owner(slot), slots.thread(slot), slots.txn(slot));
-                let pid = match self.file {
-                    Some(_) => self.processes().pid(owner),
-                    None => self.this.pid,
-                };
-                (owner != 0 && txn < PARKED).then_some(ReaderInfo { pid, thread, txn })
-            })
-            .collect()
+        (0..slots.claimed()).filter_map(move |slot| {
+            let (owner, thread, txn) = (slots.owner(slot), slots.thread(slot), slots.txn(slot));
+            let pid = match self.file {
+                Some(_) => self.processes().pid(owner),
+                None => self.this.pid,
+            };
+            let kept = owner != 0 && txn != IDLE;
+            kept.then_some((ReaderInfo { pid, thread, txn }, txn < PARKED))
+        })
     }
 
     /// Waits for the writer lock. True: its last owner died holding it. The thread that locks

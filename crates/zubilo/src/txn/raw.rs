@@ -16,7 +16,9 @@ use crate::tree::{Pages, Ref, Tree, TreeDesc, lookup, remove};
 use super::options::{TableOptions, unordered_tree};
 use super::read::ReadTxn;
 use super::table::{TableStats, values_of_key};
-use super::write::{MAIN, OwnLimit, WriteTxn};
+use super::write::{MAIN, WriteTxn};
+
+pub use super::write::OwnLimit;
 
 /// The number of the tree of names in every write transaction.
 pub const NAMES: usize = MAIN;
@@ -175,6 +177,11 @@ impl ReadTxn {
             Some((at, entry)) => value_of(&pages, tree, at, &entry).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Bytes up to the last page ever used.
+    pub fn raw_used(&self) -> u64 {
+        self.root().end << self.env().shift
     }
 
     /// Ends the pin of the snapshot and keeps the reader slot, until [`ReadTxn::raw_renew`].
@@ -367,19 +374,16 @@ impl WriteTxn {
         self.abort_nested();
     }
 
-    /// From now on the file may have `upper` bytes and `slack` more, whatever its geometry says;
-    /// beyond that is `MapFull`. If the transaction changes anything the bound is stored, unless a
-    /// greater one is.
-    pub fn raw_set_limit(&mut self, upper: u64, slack: u64) {
-        self.limit = Some(OwnLimit { upper, slack });
+    /// From now on this bounds the file, whatever its geometry says. If the transaction changes
+    /// anything the bound is stored, unless a greater one is.
+    pub fn raw_set_limit(&mut self, limit: OwnLimit) {
+        self.limit = Some(limit);
     }
 
     /// The geometry that bounds this transaction.
     pub(super) fn bounds(&self) -> StoredGeometry {
         match self.limit {
-            Some(limit) => {
-                StoredGeometry { upper: limit.upper.saturating_add(limit.slack), ..self.geometry }
-            }
+            Some(limit) => StoredGeometry { upper: limit.hard, ..self.geometry },
             None => self.geometry,
         }
     }
@@ -395,10 +399,16 @@ impl WriteTxn {
         }
     }
 
-    /// Bytes that the changes so far would still leave below the limit.
+    /// Bytes up to the last page ever used, in the commit that this transaction builds on.
+    pub fn raw_used(&self) -> u64 {
+        self.base.end << self.env.shift
+    }
+
+    /// Bytes that the changes so far would still leave below the soft limit.
     pub fn raw_room(&self) -> i64 {
         let Some(state) = self.state.as_ref() else { return 0 };
-        let limit = self.env.page_limit(&self.bounds()) as i64;
+        let upper = self.limit.map_or(self.geometry.upper, |limit| limit.soft);
+        let limit = self.env.page_limit(&StoredGeometry { upper, ..self.geometry }) as i64;
         let free = limit - state.space.end() as i64 + state.space.free_pages() as i64;
         let used = self.ws.arena().live() as i64 + self.ws.run_pages() as i64;
         (free - used) << self.env.shift
@@ -409,6 +419,14 @@ impl WriteTxn {
 pub type Runs = Vec<(u64, u64)>;
 
 impl Env {
+    /// Process, thread and snapshot of each reader; of those that were parked, no snapshot.
+    pub fn raw_readers(&self) -> Vec<(u32, u64, Option<u64>)> {
+        let slots = self.inner.shared.kept_slots();
+        slots
+            .map(|(reader, pins)| (reader.pid, reader.thread, pins.then_some(reader.txn)))
+            .collect()
+    }
+
     /// Highest number of reader slots that were ever in use.
     pub fn raw_reader_slots(&self) -> u32 {
         self.inner.shared.claimed_slots()

@@ -46,13 +46,15 @@ pub struct WriteTxn {
     _thread: PhantomData<*const ()>,
 }
 
-/// See `WriteTxn::raw_set_limit`.
-#[derive(Clone, Copy)]
-pub(super) struct OwnLimit {
+/// Bounds of the file's size, in bytes; see `WriteTxn::raw_set_limit`.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnLimit {
     /// What is stored.
-    pub(super) upper: u64,
-    /// Allowed beyond it.
-    pub(super) slack: u64,
+    pub upper: u64,
+    /// What changes may need.
+    pub soft: u64,
+    /// What a commit may take.
+    pub hard: u64,
 }
 
 /// A named table that the transaction has opened.
