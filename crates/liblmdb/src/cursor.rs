@@ -77,18 +77,18 @@ impl MDB_cursor {
         let saved = match self.place {
             Place::On => Place::Saved,
             Place::Before => Place::SavedBefore,
-            Place::End => Place::End,
-            _ => return Ok(()),
-        };
-        if saved != Place::End {
-            let here = match &mut self.walk {
-                Some(walk) => walk.current()?,
-                None => None,
-            };
-            match here {
-                Some((key, value)) => self.note(key, value),
-                None => return Err(Code::CORRUPTED),
+            _ => {
+                self.walk = None;
+                return Ok(());
             }
+        };
+        let here = match &mut self.walk {
+            Some(walk) => walk.current()?,
+            None => None,
+        };
+        match here {
+            Some((key, value)) => self.note(key, value),
+            None => return Err(Code::CORRUPTED),
         }
         self.walk = None;
         self.place = saved;
@@ -125,6 +125,7 @@ impl MDB_cursor {
         self.place = match walk.current()? {
             Some(_) if exact => found,
             Some(_) => Place::Before,
+            None if txn.info(self.dbi)?.stats.entries == 0 => Place::Nowhere,
             None => Place::End,
         };
         self.walk = Some(walk);
@@ -197,6 +198,17 @@ pub(crate) fn save(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
     }
     let all = txn.writer()?.raw_will_spill();
     each(txn, |cursor| if all || cursor.dbi == dbi { cursor.save() } else { Ok(()) })
+}
+
+/// Before all records of a table are removed: cursors on it are nowhere then.
+pub(crate) fn leave(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
+    save(txn, dbi)?;
+    each(txn, |cursor| {
+        if cursor.dbi == dbi {
+            cursor.leave();
+        }
+        Ok(())
+    })
 }
 
 /// Before a nested transaction: all cursors remember where they are.

@@ -99,6 +99,8 @@ impl MDB_cursor {
             op::PREV_NODUP => walk.prev_key()?,
             _ => walk.prev_value()?,
         };
+        // Whether it finds something or not: the deletion is forgotten.
+        self.place = Place::On;
         self.moved(found)
     }
 

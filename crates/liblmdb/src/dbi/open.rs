@@ -84,7 +84,7 @@ fn open_main(txn: &mut MDB_txn, flags: u32) -> Result<MDB_dbi> {
 /// Removes all records of a table, or the table itself.
 fn drop_table(txn: &mut MDB_txn, dbi: MDB_dbi, delete: bool) -> Result<()> {
     let target = txn.target(dbi)?;
-    cursor::save(txn, dbi)?;
+    cursor::leave(txn, dbi)?;
     if dbi != MAIN_DBI && delete {
         cursor::save(txn, MAIN_DBI)?;
         let handle = txn.found(dbi)?.handle.clone();

@@ -284,13 +284,12 @@ impl<P: Pages<'static>> Walk<P> {
         if if back { self.records.prev()? } else { self.records.next()? } {
             return self.take(back);
         }
-        // It stands nowhere then: back to where it was.
+        // It stands nowhere then: back to the record, whose values were not left.
         if back {
             self.records.first()?
         } else {
             self.records.last()?
         };
-        self.take(!back)?;
         Ok(None)
     }
 
