@@ -10,6 +10,8 @@ pub(crate) mod group;
 mod layout;
 mod nested;
 mod options;
+pub(crate) mod raw;
+pub(crate) mod raw_cursor;
 mod read;
 mod reader;
 mod records;
