@@ -141,6 +141,10 @@ impl MDB_cursor {
         found.ok_or(Code::NOTFOUND)
     }
 
+    pub(crate) fn txn(&self) -> *mut MDB_txn {
+        self.txn
+    }
+
     fn leave(&mut self) {
         self.place = Place::Nowhere;
         self.walk = None;
@@ -167,7 +171,7 @@ fn new_walk(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<RawCursor> {
 
 /// The cursor behind a handle.
 #[inline]
-fn cursor_of<'c>(cursor: *mut MDB_cursor) -> Result<&'c mut MDB_cursor> {
+pub(crate) fn cursor_of<'c>(cursor: *mut MDB_cursor) -> Result<&'c mut MDB_cursor> {
     if cursor.is_null() || !cursor.is_aligned() {
         return Err(Code::EINVAL);
     }
@@ -305,7 +309,7 @@ pub unsafe extern "C" fn mdb_cursor_open(
     dbi: MDB_dbi,
     cursor: *mut *mut MDB_cursor,
 ) -> c_int {
-    entry(|| {
+    entry(txn, || {
         if cursor.is_null() {
             return Err(Code::EINVAL);
         }
@@ -336,7 +340,7 @@ pub unsafe extern "C" fn mdb_cursor_open(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_cursor_close(cursor: *mut MDB_cursor) {
-    entry_or((), || {
+    entry_or(cursor, (), || {
         if cursor_of(cursor).is_ok() {
             unlink(cursor);
             bury(cursor);
@@ -347,7 +351,7 @@ pub unsafe extern "C" fn mdb_cursor_close(cursor: *mut MDB_cursor) {
 /// Takes a cursor of a read transaction over into another one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_cursor_renew(txn: *mut MDB_txn, cursor: *mut MDB_cursor) -> c_int {
-    entry(|| {
+    entry(txn, || {
         let found = cursor_of(cursor)?;
         let this = txn_of(txn)?;
         if this.is_write() {
@@ -368,19 +372,19 @@ pub unsafe extern "C" fn mdb_cursor_renew(txn: *mut MDB_txn, cursor: *mut MDB_cu
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_cursor_txn(cursor: *mut MDB_cursor) -> *mut MDB_txn {
-    entry_or(std::ptr::null_mut(), || {
+    entry_or(cursor, std::ptr::null_mut(), || {
         cursor_of(cursor).map_or(std::ptr::null_mut(), |cursor| cursor.txn)
     })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_cursor_dbi(cursor: *mut MDB_cursor) -> MDB_dbi {
-    entry_or(0, || cursor_of(cursor).map_or(0, |cursor| cursor.dbi))
+    entry_or(cursor, 0, || cursor_of(cursor).map_or(0, |cursor| cursor.dbi))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_cursor_count(cursor: *mut MDB_cursor, count: *mut usize) -> c_int {
-    entry(|| {
+    entry(cursor, || {
         let cursor = cursor_of(cursor)?;
         if count.is_null() {
             return Err(Code::EINVAL);

@@ -268,7 +268,7 @@ pub unsafe extern "C" fn mdb_get(
     key: *mut MDB_val,
     data: *mut MDB_val,
 ) -> c_int {
-    entry(|| {
+    entry(txn, || {
         let key = bytes(key)?;
         if data.is_null() {
             return Err(Code::EINVAL);
@@ -297,7 +297,7 @@ pub unsafe extern "C" fn mdb_put(
 ) -> c_int {
     const KNOWN: c_uint =
         put::NOOVERWRITE | put::NODUPDATA | put::RESERVE | put::APPEND | put::APPENDDUP;
-    entry(|| {
+    entry(txn, || {
         let key = bytes(key)?;
         if data.is_null() || flags & !KNOWN != 0 {
             return Err(Code::EINVAL);
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn mdb_del(
     key: *mut MDB_val,
     data: *mut MDB_val,
 ) -> c_int {
-    entry(|| {
+    entry(txn, || {
         let key = bytes(key)?;
         let value = if data.is_null() { None } else { Some(bytes(data)?) };
         let txn = writable(txn)?;

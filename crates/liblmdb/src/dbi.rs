@@ -49,7 +49,6 @@ pub(crate) struct Slot {
 
 /// A table that is ready for use.
 pub(crate) struct Found<'t> {
-    pub(crate) table: &'t Table,
     pub(crate) handle: &'t Arc<Handle>,
 }
 
@@ -57,7 +56,7 @@ impl MDB_txn {
     /// The table behind a handle.
     #[inline]
     pub(crate) fn table(&mut self, dbi: MDB_dbi) -> Result<&Table> {
-        let known = self.slots.get(dbi as usize).is_some_and(Slot::is_ready);
+        let known = self.slots.get(dbi as usize).is_some_and(|slot| slot.table.is_some());
         if !known {
             self.look_up(dbi)?;
         }
@@ -71,9 +70,7 @@ impl MDB_txn {
     pub(crate) fn found(&mut self, dbi: MDB_dbi) -> Result<Found<'_>> {
         self.table(dbi)?;
         match self.slots.get(dbi as usize) {
-            Some(Slot { table: Some(table), handle: Some(handle), .. }) => {
-                Ok(Found { table, handle })
-            }
+            Some(Slot { table: Some(_), handle: Some(handle), .. }) => Ok(Found { handle }),
             _ => Err(Code::BAD_DBI),
         }
     }
@@ -231,11 +228,6 @@ impl Slot {
     #[inline]
     pub(crate) fn known(&self) -> Option<&Table> {
         self.table.as_ref()
-    }
-
-    #[inline]
-    fn is_ready(&self) -> bool {
-        self.table.is_some() && self.handle.as_ref().is_some_and(|handle| !handle.is_closed())
     }
 }
 

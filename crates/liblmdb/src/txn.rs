@@ -83,6 +83,12 @@ impl MDB_txn {
         }
     }
 
+    /// After a panic: nothing more is done in it. Gives its environment.
+    pub(crate) fn spoil(&mut self) -> *mut MDB_env {
+        self.dead = true;
+        self.env
+    }
+
     /// The level around this one.
     pub(crate) fn outer(&self) -> *mut MDB_txn {
         self.parent
@@ -256,7 +262,7 @@ pub unsafe extern "C" fn mdb_txn_begin(
     flags: c_uint,
     txn: *mut *mut MDB_txn,
 ) -> c_int {
-    entry(|| {
+    entry(env, || {
         if txn.is_null() {
             return Err(Code::EINVAL);
         }
@@ -266,7 +272,7 @@ pub unsafe extern "C" fn mdb_txn_begin(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_txn_commit(txn: *mut MDB_txn) -> c_int {
-    entry(|| {
+    entry(txn, || {
         txn_of(txn)?;
         end::commit(txn)
     })
@@ -274,7 +280,7 @@ pub unsafe extern "C" fn mdb_txn_commit(txn: *mut MDB_txn) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_txn_abort(txn: *mut MDB_txn) {
-    entry_or((), || {
+    entry_or(txn, (), || {
         if txn_of(txn).is_ok() {
             end::abort(txn);
         }
@@ -283,7 +289,7 @@ pub unsafe extern "C" fn mdb_txn_abort(txn: *mut MDB_txn) {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_txn_reset(txn: *mut MDB_txn) {
-    entry_or((), || {
+    entry_or(txn, (), || {
         if let Ok(txn) = txn_of(txn) {
             end::reset(txn);
         }
@@ -292,7 +298,7 @@ pub unsafe extern "C" fn mdb_txn_reset(txn: *mut MDB_txn) {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_txn_renew(txn: *mut MDB_txn) -> c_int {
-    entry(|| {
+    entry(txn, || {
         let txn = txn_of(txn)?;
         let env = txn.env()?;
         let opened = env.opened()?;
@@ -312,12 +318,12 @@ pub unsafe extern "C" fn mdb_txn_renew(txn: *mut MDB_txn) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_txn_env(txn: *mut MDB_txn) -> *mut MDB_env {
-    entry_or(std::ptr::null_mut(), || txn_of(txn).map_or(std::ptr::null_mut(), |txn| txn.env))
+    entry_or(txn, std::ptr::null_mut(), || txn_of(txn).map_or(std::ptr::null_mut(), |txn| txn.env))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_txn_id(txn: *mut MDB_txn) -> usize {
-    entry_or(0, || {
+    entry_or(txn, 0, || {
         let id = txn_of(txn).map(|txn| match &mut txn.work {
             Work::Read(read) | Work::Parked(read) => read.id().0,
             Work::Write(_) => txn.writer().map_or(0, |writer| writer.id().0),

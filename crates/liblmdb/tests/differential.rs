@@ -200,6 +200,7 @@ impl Side {
 
     unsafe fn run_step(&mut self, step: &Step) -> Outcome {
         let api = &self.api;
+        // SAFETY: the handles live, see `run`; all pointers are to values of this frame.
         unsafe {
             match step {
                 Step::Begin | Step::Nested => {
@@ -223,30 +224,54 @@ impl Side {
                     self.open();
                     code(0)
                 }
+                Step::Walk(table, back) => self.walk(self.dbis[*table], *back),
+                Step::Get(..) | Step::Put(..) | Step::Del(..) | Step::Drop(_) | Step::Stat(_) => {
+                    self.on_table(step)
+                }
+                _ => self.on_cursor(step),
+            }
+        }
+    }
+
+    unsafe fn on_table(&self, step: &Step) -> Outcome {
+        let (api, txn) = (&self.api, self.txn());
+        let dbi = |table: &usize| self.dbis[*table];
+        // SAFETY: the handles live, see `run`; all pointers are to values of this frame.
+        unsafe {
+            match step {
                 Step::Get(table, key) => {
                     let (mut key, mut value) = (Val::of(key), Val::none());
-                    let done = (api.mdb_get)(self.txn(), self.dbis[*table], &mut key, &mut value);
+                    let done = (api.mdb_get)(txn, dbi(table), &mut key, &mut value);
                     let value = if done == 0 { value.copy() } else { vec![] };
                     Outcome { value, ..code(done) }
                 }
                 Step::Put(table, key, value, flags) => {
                     let (mut key, mut value) = (Val::of(key), Val::of(value));
-                    let dbi = self.dbis[*table];
-                    let done = (api.mdb_put)(self.txn(), dbi, &mut key, &mut value, *flags);
+                    let done = (api.mdb_put)(txn, dbi(table), &mut key, &mut value, *flags);
                     Outcome { value: value.copy(), ..code(done) }
                 }
                 Step::Del(table, key, value) => {
                     let mut key = Val::of(key);
                     let mut own = value.as_deref().map(Val::of);
                     let value = own.as_mut().map_or(null_mut(), |v| v as *mut Val);
-                    code((api.mdb_del)(self.txn(), self.dbis[*table], &mut key, value))
+                    code((api.mdb_del)(txn, dbi(table), &mut key, value))
                 }
-                Step::Drop(table) => code((api.mdb_drop)(self.txn(), self.dbis[*table], 0)),
+                Step::Drop(table) => code((api.mdb_drop)(txn, dbi(table), 0)),
                 Step::Stat(table) => {
                     let mut stat = Stat::default();
-                    let done = (api.mdb_stat)(self.txn(), self.dbis[*table], &mut stat);
+                    let done = (api.mdb_stat)(txn, dbi(table), &mut stat);
                     Outcome { number: stat.entries, ..code(done) }
                 }
+                other => unreachable!("{other:?}"),
+            }
+        }
+    }
+
+    unsafe fn on_cursor(&mut self, step: &Step) -> Outcome {
+        let api = &self.api;
+        // SAFETY: the handles live, see `run`; all pointers are to values of this frame.
+        unsafe {
+            match step {
                 Step::OpenCursor(table) => {
                     let mut cursor = null_mut();
                     let done = (api.mdb_cursor_open)(self.txn(), self.dbis[*table], &mut cursor);
@@ -260,16 +285,14 @@ impl Side {
                 Step::CursorGet(i, key, value, op) => {
                     let (mut k, mut v) = (Val::of(key), Val::of(value));
                     let done = (api.mdb_cursor_get)(self.cursors[*i].1, &mut k, &mut v, *op);
-                    match done {
-                        0 => {
-                            let value = without_table_records(&k.copy(), v.copy());
-                            // Whether LMDB tells the key with FIRST_DUP and LAST_DUP depends on
-                            // how it stores the values.
-                            let key = if matches!(op, 1 | 7) { vec![] } else { k.copy() };
-                            Outcome { key, value, ..code(done) }
-                        }
-                        _ => code(done),
+                    if done != 0 {
+                        return code(done);
                     }
+                    let value = without_table_records(&k.copy(), v.copy());
+                    // Whether LMDB tells the key with FIRST_DUP and LAST_DUP depends on how it
+                    // stores the values.
+                    let key = if matches!(op, 1 | 7) { vec![] } else { k.copy() };
+                    Outcome { key, value, ..code(done) }
                 }
                 Step::CursorPut(i, key, value, flags) => {
                     let (mut k, mut v) = (Val::of(key), Val::of(value));
@@ -282,7 +305,7 @@ impl Side {
                     let done = (api.mdb_cursor_count)(self.cursors[*i].1, &mut count);
                     Outcome { number: if done == 0 { count } else { 0 }, ..code(done) }
                 }
-                Step::Walk(table, back) => self.walk(self.dbis[*table], *back),
+                other => unreachable!("{other:?}"),
             }
         }
     }
@@ -292,6 +315,7 @@ impl Side {
         let api = &self.api;
         let (start, step) = if back { (6, 12) } else { (0, 8) };
         let (mut keys, mut values, mut number) = (Vec::new(), Vec::new(), 0);
+        // SAFETY: as above.
         unsafe {
             let (mut txn, mut cursor) = (null_mut(), null_mut());
             assert_eq!((api.mdb_txn_begin)(self.env, null_mut(), RDONLY, &mut txn), 0);
@@ -479,29 +503,34 @@ impl Program {
         }
     }
 
+    fn after_begin(&mut self) {
+        self.levels += 1;
+        for cursor in &mut self.cursors {
+            cursor.before.push((cursor.place, cursor.key.clone(), cursor.at_end));
+        }
+    }
+
+    fn after_end(&mut self, undone: bool) {
+        let level = self.levels;
+        self.cursors.retain(|cursor| cursor.level < level);
+        self.levels -= 1;
+        for cursor in &mut self.cursors {
+            let before = cursor.before.pop().expect("the level began");
+            if undone {
+                (cursor.place, cursor.key, cursor.at_end) = before;
+            }
+        }
+    }
+
     /// Takes notice of what a step has done.
     fn after(&mut self, step: &Step, outcome: &Outcome) {
         // Who deletes the record of a table ends the transaction.
         let ended = matches!(step, Step::Del(..) | Step::CursorDel(..));
         self.dead = outcome.code == BAD_TXN || ended && outcome.code == INCOMPATIBLE;
         match step {
-            Step::Begin | Step::Nested => {
-                self.levels += 1;
-                for cursor in &mut self.cursors {
-                    cursor.before.push((cursor.place, cursor.key.clone(), cursor.at_end));
-                }
-            }
+            Step::Begin | Step::Nested => self.after_begin(),
             Step::Commit | Step::Abort => {
-                let level = self.levels;
-                self.cursors.retain(|cursor| cursor.level < level);
-                self.levels -= 1;
-                let undone = matches!(step, Step::Abort) || outcome.code != 0;
-                for cursor in &mut self.cursors {
-                    let before = cursor.before.pop().expect("the level began");
-                    if undone {
-                        (cursor.place, cursor.key, cursor.at_end) = before;
-                    }
-                }
+                self.after_end(matches!(step, Step::Abort) || outcome.code != 0);
             }
             Step::OpenCursor(table) => {
                 let (level, table) = (self.levels, *table);
@@ -525,7 +554,9 @@ impl Program {
                     _ => Place::Unknown,
                 };
                 self.cursors[*i].place = place;
-                self.cursors[*i].at_end = matches!(op, 6 | 12);
+                if *op != 4 {
+                    self.cursors[*i].at_end = matches!(op, 6 | 12);
+                }
                 if place == Place::On && !matches!(op, 1 | 7) {
                     self.cursors[*i].key = outcome.key.clone();
                 }

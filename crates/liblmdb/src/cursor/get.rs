@@ -60,7 +60,7 @@ impl MDB_cursor {
         }
         let walk = self.walk(txn)?;
         let found = match how {
-            op::NEXT => walk.next()?,
+            op::NEXT => walk.step()?,
             op::NEXT_NODUP => walk.next_key()?,
             _ => walk.next_value()?,
         };
@@ -95,7 +95,7 @@ impl MDB_cursor {
         }
         let walk = self.walk(txn)?;
         let found = match how {
-            op::PREV => walk.prev()?,
+            op::PREV => walk.step_back()?,
             op::PREV_NODUP => walk.prev_key()?,
             _ => walk.prev_value()?,
         };
@@ -252,5 +252,5 @@ pub unsafe extern "C" fn mdb_cursor_get(
     data: *mut MDB_val,
     op: c_uint,
 ) -> c_int {
-    entry(|| get(cursor_of(cursor)?, key, data, op))
+    entry(cursor, || get(cursor_of(cursor)?, key, data, op))
 }

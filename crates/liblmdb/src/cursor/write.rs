@@ -139,7 +139,7 @@ pub unsafe extern "C" fn mdb_cursor_put(
         | put::APPEND
         | put::APPENDDUP
         | put::MULTIPLE;
-    entry(|| {
+    entry(cursor, || {
         let cursor = cursor_of(cursor)?;
         if data.is_null() || flags & !KNOWN != 0 || cursor.free.is_some() {
             return Err(Code::EINVAL);
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn mdb_cursor_put(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_cursor_del(cursor: *mut MDB_cursor, flags: c_uint) -> c_int {
-    entry(|| {
+    entry(cursor, || {
         let cursor = cursor_of(cursor)?;
         let txn = cursor.writer()?;
         cursor.delete(txn, flags & put::NODUPDATA != 0)

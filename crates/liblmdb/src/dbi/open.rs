@@ -114,7 +114,7 @@ pub unsafe extern "C" fn mdb_dbi_open(
     flags: c_uint,
     dbi: *mut MDB_dbi,
 ) -> c_int {
-    entry(|| {
+    entry(txn, || {
         if flags & !(db::PERSISTENT | db::CREATE) != 0 || dbi.is_null() {
             return Err(Code::EINVAL);
         }
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn mdb_dbi_open(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_dbi_close(env: *mut MDB_env, dbi: MDB_dbi) {
-    entry_or((), || {
+    entry_or(env, (), || {
         if let Ok(opened) = env_of(env).and_then(|env| env.opened()) {
             opened.handles.close(dbi);
         }
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn mdb_dbi_close(env: *mut MDB_env, dbi: MDB_dbi) {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_drop(txn: *mut MDB_txn, dbi: MDB_dbi, delete: c_int) -> c_int {
-    entry(|| {
+    entry(txn, || {
         let txn = txn_of(txn)?;
         if !(0..=1).contains(&delete) || dbi == FREE_DBI {
             return Err(Code::EINVAL);

@@ -32,7 +32,7 @@ pub unsafe extern "C" fn mdb_set_compare(
     dbi: MDB_dbi,
     function: Option<MDB_cmp_func>,
 ) -> c_int {
-    entry(|| compare_by(txn, dbi, |keys, _| *keys = function.map(wrap)))
+    entry(txn, || compare_by(txn, dbi, |keys, _| *keys = function.map(wrap)))
 }
 
 #[unsafe(no_mangle)]
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn mdb_set_dupsort(
     dbi: MDB_dbi,
     function: Option<MDB_cmp_func>,
 ) -> c_int {
-    entry(|| compare_by(txn, dbi, |_, values| *values = function.map(wrap)))
+    entry(txn, || compare_by(txn, dbi, |_, values| *values = function.map(wrap)))
 }
 
 /// LMDB has never called such a function.
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn mdb_set_relfunc(
     dbi: MDB_dbi,
     _function: Option<MDB_rel_func>,
 ) -> c_int {
-    entry(|| txn_of(txn)?.found(dbi).map(drop))
+    entry(txn, || txn_of(txn)?.found(dbi).map(drop))
 }
 
 /// Nor does anything read this.
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn mdb_set_relctx(
     dbi: MDB_dbi,
     _context: *mut c_void,
 ) -> c_int {
-    entry(|| txn_of(txn)?.found(dbi).map(drop))
+    entry(txn, || txn_of(txn)?.found(dbi).map(drop))
 }
 
 #[unsafe(no_mangle)]
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn mdb_dbi_flags(
     dbi: MDB_dbi,
     flags: *mut c_uint,
 ) -> c_int {
-    entry(|| {
+    entry(txn, || {
         if flags.is_null() {
             return Err(Code::EINVAL);
         }
@@ -93,7 +93,7 @@ fn free_stat(txn: &MDB_txn) -> Result<MDB_stat> {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_stat(txn: *mut MDB_txn, dbi: MDB_dbi, stat: *mut MDB_stat) -> c_int {
-    entry(|| {
+    entry(txn, || {
         if stat.is_null() {
             return Err(Code::EINVAL);
         }
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn mdb_cmp(
     a: *const MDB_val,
     b: *const MDB_val,
 ) -> c_int {
-    entry_or(0, || compare(txn, dbi, (a, b), false).unwrap_or(Code::EINVAL.0))
+    entry_or(txn, 0, || compare(txn, dbi, (a, b), false).unwrap_or(Code::EINVAL.0))
 }
 
 #[unsafe(no_mangle)]
@@ -141,5 +141,5 @@ pub unsafe extern "C" fn mdb_dcmp(
     a: *const MDB_val,
     b: *const MDB_val,
 ) -> c_int {
-    entry_or(0, || compare(txn, dbi, (a, b), true).unwrap_or(Code::EINVAL.0))
+    entry_or(txn, 0, || compare(txn, dbi, (a, b), true).unwrap_or(Code::EINVAL.0))
 }

@@ -50,7 +50,7 @@ fn copy_fd(env: &MDB_env, fd: c_int, flags: c_uint) -> Result<()> {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_env_copy(env: *mut MDB_env, path: *const c_char) -> c_int {
-    entry(|| copy_to(env_of(env)?, path, 0))
+    entry(env, || copy_to(env_of(env)?, path, 0))
 }
 
 #[unsafe(no_mangle)]
@@ -59,15 +59,15 @@ pub unsafe extern "C" fn mdb_env_copy2(
     path: *const c_char,
     flags: c_uint,
 ) -> c_int {
-    entry(|| copy_to(env_of(env)?, path, flags))
+    entry(env, || copy_to(env_of(env)?, path, flags))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_env_copyfd(env: *mut MDB_env, fd: c_int) -> c_int {
-    entry(|| copy_fd(env_of(env)?, fd, 0))
+    entry(env, || copy_fd(env_of(env)?, fd, 0))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_env_copyfd2(env: *mut MDB_env, fd: c_int, flags: c_uint) -> c_int {
-    entry(|| copy_fd(env_of(env)?, fd, flags))
+    entry(env, || copy_fd(env_of(env)?, fd, flags))
 }

@@ -28,7 +28,7 @@ pub(crate) fn stat_of(info: &TableInfo, page_size: usize) -> MDB_stat {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_env_stat(env: *mut MDB_env, stat: *mut MDB_stat) -> c_int {
-    entry(|| {
+    entry(env, || {
         let env = env_of(env)?;
         let opened = env.opened()?;
         let read = opened.store.read()?;
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn mdb_env_stat(env: *mut MDB_env, stat: *mut MDB_stat) ->
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_env_info(env: *mut MDB_env, out: *mut MDB_envinfo) -> c_int {
-    entry(|| {
+    entry(env, || {
         let env = env_of(env)?;
         let opened = env.opened()?;
         let info = opened.store.info()?;

@@ -120,7 +120,7 @@ pub(crate) fn put_out<T>(to: *mut T, value: T) -> Result<()> {
 /// Makes an environment.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_env_create(env: *mut *mut MDB_env) -> c_int {
-    entry(|| {
+    entry((), || {
         let settings = Settings {
             path: None,
             max_readers: READERS,
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn mdb_env_open(
     flags: u32,
     mode: libc::mode_t,
 ) -> c_int {
-    entry(|| {
+    entry(env, || {
         let this = env_of(env)?;
         if path.is_null() {
             return Err(Code::EINVAL);
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn mdb_env_open(
 /// Closes a store and forgets the environment.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_env_close(env: *mut MDB_env) {
-    entry_or((), || {
+    entry_or((), (), || {
         if env_of(env).is_err() {
             return;
         }
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn mdb_env_close(env: *mut MDB_env) {
 /// Makes all that is committed durable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_env_sync(env: *mut MDB_env, _force: c_int) -> c_int {
-    entry(|| {
+    entry(env, || {
         let env = env_of(env)?;
         let opened = env.opened()?;
         if env.has(abi::env::RDONLY) {

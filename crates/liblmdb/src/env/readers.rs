@@ -36,7 +36,7 @@ pub unsafe extern "C" fn mdb_reader_list(
     context: *mut c_void,
 ) -> c_int {
     let mut told = 0;
-    let done = entry(|| {
+    let done = entry(env, || {
         let function = function.ok_or(Code::EINVAL)?;
         let call = |line: &CStr| {
             // SAFETY: the program gave function and context for this.
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn mdb_reader_list(
 /// Frees the slots of readers whose processes are gone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_reader_check(env: *mut MDB_env, dead: *mut c_int) -> c_int {
-    entry(|| {
+    entry(env, || {
         let env = env_of(env)?;
         let found =
             if env.has(abi::env::NOLOCK) { 0 } else { env.opened()?.store.clean_readers()? };

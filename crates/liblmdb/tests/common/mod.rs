@@ -1,7 +1,7 @@
 //! Both libraries behind one table of functions: the original, linked in, and ours, loaded from
 //! where it was built.
 
-#![allow(dead_code, non_camel_case_types)]
+#![allow(dead_code, non_camel_case_types, clippy::missing_transmute_annotations)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};

@@ -103,14 +103,13 @@ impl RawCursor {
 
     /// To the next record.
     #[inline]
-    #[expect(clippy::should_implement_trait, reason = "as its siblings `prev`, `first`, `last`")]
-    pub fn next(&mut self) -> Result<Option<RawPair>> {
+    pub fn step(&mut self) -> Result<Option<RawPair>> {
         on!(self, walk => walk.next())
     }
 
     /// To the record before.
     #[inline]
-    pub fn prev(&mut self) -> Result<Option<RawPair>> {
+    pub fn step_back(&mut self) -> Result<Option<RawPair>> {
         on!(self, walk => walk.prev())
     }
 
