@@ -273,7 +273,7 @@ impl WriteTxn {
     }
 
     /// Refuses to change a table's record as if it were the caller's.
-    fn check_record(&self, table: usize, key: &[u8]) -> Result<()> {
+    fn check_not_table(&self, table: usize, key: &[u8]) -> Result<()> {
         if table == NAMES
             && self.next_table > 1
             && let Named::Table(_) = find(&self.ws.view(), &self.main, key)?
@@ -291,7 +291,7 @@ impl WriteTxn {
         value: &[u8],
         overwrite: bool,
     ) -> Result<bool> {
-        self.check_record(table, key)?;
+        self.check_not_table(table, key)?;
         self.put(table, key, value, overwrite)
     }
 
@@ -316,13 +316,13 @@ impl WriteTxn {
 
     /// Room for a value of `len` bytes under `key`, zeroed.
     pub fn raw_reserve(&mut self, table: usize, key: &[u8], len: usize) -> Result<&mut [u8]> {
-        self.check_record(table, key)?;
+        self.check_not_table(table, key)?;
         self.reserve(table, key, len)
     }
 
     /// Removes `key` with all its values; tells whether it was there.
     pub fn raw_delete(&mut self, table: usize, key: &[u8]) -> Result<bool> {
-        self.check_record(table, key)?;
+        self.check_not_table(table, key)?;
         self.delete(table, key)
     }
 
@@ -333,7 +333,7 @@ impl WriteTxn {
 
     /// Removes a value of a key; tells whether it was there.
     pub fn raw_delete_value(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.check_record(table, key)?;
+        self.check_not_table(table, key)?;
         self.delete_value(table, key, value)
     }
 
