@@ -6,6 +6,7 @@
 //! `ledger` the free-space books, `checkpoint` weak commits becoming steady, `flusher` the thread
 //! that asks for it, `scrub` the thread that looks for damage.
 
+mod adopt;
 pub(crate) mod checkpoint;
 pub(crate) mod flusher;
 pub(crate) mod geometry;
@@ -35,6 +36,7 @@ use crate::tree::desc::DESC_WORDS;
 use crate::txn::group::GroupQueue;
 use crate::txn::{ReadTxn, Reader, WriteTxn};
 
+pub(crate) use self::adopt::adopt;
 use self::flusher::Flusher;
 use self::meta::{BlobRef, Meta};
 use self::options::{Durability, Options};
@@ -63,6 +65,8 @@ pub(crate) struct EnvInner {
     pub(crate) close_without_sync: AtomicBool,
     /// The geometry of the options is not stored yet.
     pub(crate) geometry_pending: AtomicBool,
+    /// Commits are lazy although the options say `Sync`.
+    pub(crate) lazy_now: AtomicBool,
     fork_generation: u32,
     writer: Mutex<Option<Box<WriterState>>>,
     checkpointing: Mutex<()>,
@@ -204,9 +208,26 @@ impl Env {
         self.inner.scrubber.report()
     }
 
+    /// In a store opened with [`Durability::Sync`]: from now on commits of this process are as with
+    /// [`Durability::LAZY`], or durable again. What was committed before the change keeps its kind.
+    pub fn set_lazy(&self, lazy: bool) -> Result<()> {
+        self.inner.check_writable()?;
+        if lazy {
+            self._closer.start_flusher(Durability::LAZY_BOUNDS)?;
+        }
+        self.inner.lazy_now.store(lazy, StdOrdering::Relaxed);
+        Ok(())
+    }
+
     /// The data file's path.
     pub fn path(&self) -> &Path {
         self.inner.data.path()
+    }
+
+    /// The system's number for the open data file, for those who lock or examine it by their own
+    /// means. Nothing must be written through it.
+    pub fn descriptor(&self) -> Option<i32> {
+        self.inner.data.descriptor()
     }
 
     /// Bytes of a page.
@@ -307,6 +328,6 @@ impl EnvInner {
     }
 
     pub(crate) fn is_sync(&self) -> bool {
-        self.options.durability == Durability::Sync
+        self.options.durability == Durability::Sync && !self.lazy_now.load(StdOrdering::Relaxed)
     }
 }

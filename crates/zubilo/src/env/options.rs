@@ -1,6 +1,6 @@
 //! How a store is opened.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::env::Env;
@@ -28,8 +28,12 @@ pub enum Durability {
 
 impl Durability {
     /// `Lazy` with bounds of 32 MiB and one second.
-    pub const LAZY: Durability =
-        Durability::Lazy { sync_bytes: 32 << 20, sync_period: Duration::from_secs(1) };
+    pub const LAZY: Durability = Durability::Lazy {
+        sync_bytes: Durability::LAZY_BOUNDS.0,
+        sync_period: Durability::LAZY_BOUNDS.1,
+    };
+
+    pub(crate) const LAZY_BOUNDS: (u64, Duration) = (32 << 20, Duration::from_secs(1));
 }
 
 /// Bounds and steps of the file's size.
@@ -81,6 +85,7 @@ pub struct Options {
     pub(crate) create: bool,
     pub(crate) exclusive: bool,
     pub(crate) lock_file: bool,
+    pub(crate) lock_path: Option<PathBuf>,
     pub(crate) writable_map: bool,
     pub(crate) dirty_limit: u64,
     pub(crate) mode: u32,
@@ -101,6 +106,7 @@ impl Default for Options {
             create: true,
             exclusive: false,
             lock_file: true,
+            lock_path: None,
             writable_map: false,
             dirty_limit: 256 << 20,
             mode: 0o644,
@@ -169,6 +175,13 @@ impl Options {
     /// False: no lock file; the caller promises that no other process uses the store.
     pub fn lock_file(mut self, yes: bool) -> Options {
         self.lock_file = yes;
+        self
+    }
+
+    /// Where the lock file is, if not beside the data file with `-lock` added. All users of a store
+    /// must name the same.
+    pub fn lock_path(mut self, path: impl Into<PathBuf>) -> Options {
+        self.lock_path = Some(path.into());
         self
     }
 

@@ -93,6 +93,10 @@ fn take_alive_byte(file: &LockFile, path: &Path, exclusive: bool) -> Result<Opti
     }
 }
 
+/// How a lock file of LMDB begins. Beside a data file of ours it is what is left of a store that was
+/// there before, and nobody uses it: its users would hold a lock on the same byte.
+const LMDB: u32 = 0xBEEF_C0DE;
+
 /// The sizes in the header of a live region.
 fn sizes_of(header: &[u64; HEADER_WORDS]) -> Result<Sizes> {
     if header[W_MAGIC] != MAGIC || header[W_FINGERPRINT] != FINGERPRINT {
@@ -120,7 +124,8 @@ fn join(file: &LockFile, path: &Path, sizes: Sizes) -> Result<Entered> {
 fn initialise(file: &LockFile, path: &Path, sizes: Sizes, exclusive: bool) -> Result<Entered> {
     let failed = |error| Error::io_at("prepare the lock file", path)(error);
     let old = file.read_words::<{ W_WORDS + 16 }>().map_err(failed)?;
-    if old[W_MAGIC] != MAGIC && (old[W_MAGIC] != 0 || old.iter().any(|&word| word != 0)) {
+    let foreign = old[W_MAGIC] as u32 != LMDB && old.iter().any(|&word| word != 0);
+    if old[W_MAGIC] != MAGIC && foreign {
         let path = Box::new(path.to_path_buf());
         return Err(Error::NotAStore { path, found: "not a lock file of a store" });
     }

@@ -38,6 +38,8 @@ pub struct WriteTxn {
     pub(super) next_table: u32,
     pub(super) canary: [u64; 4],
     pub(super) geometry: StoredGeometry,
+    /// An upper bound of this process's own in place of the geometry's.
+    pub(super) limit: Option<OwnLimit>,
     /// An error left the trees unfinished.
     pub(super) broken: bool,
     /// Dirty memory at which finished pages are written early, in bytes.
@@ -46,6 +48,17 @@ pub struct WriteTxn {
     pub(super) forget_state: bool,
     /// The writer lock must be released by its thread.
     _thread: PhantomData<*const ()>,
+}
+
+/// Bounds of the file's size, in bytes; see `WriteTxn::raw_set_limit`.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnLimit {
+    /// What is stored.
+    pub upper: u64,
+    /// What changes may need.
+    pub soft: u64,
+    /// What a commit may take.
+    pub hard: u64,
 }
 
 /// A named table that the transaction has opened.
@@ -107,6 +120,7 @@ impl WriteTxn {
             next_table,
             canary,
             geometry,
+            limit: None,
             broken: false,
             spill_at: env.options.dirty_limit,
             forget_state: false,
@@ -301,7 +315,7 @@ impl WriteTxn {
         self.tables.len() - 1
     }
 
-    fn new_table(&mut self, name: &[u8], options: &TableOptions) -> Result<usize> {
+    pub(super) fn new_table(&mut self, name: &[u8], options: &TableOptions) -> Result<usize> {
         self.check_key(name)?;
         let desc = TreeDesc::empty(self.next_table, options.to_tree()?);
         let tree = options.tree(desc)?;
