@@ -13,6 +13,7 @@ use crate::platform;
 
 use super::EnvInner;
 use super::checkpoint;
+use super::log::Level;
 use super::scrub::Scrubber;
 
 /// What commits tell the thread.
@@ -156,7 +157,8 @@ fn flush_until_stopped(env: &EnvInner, period: Duration) {
             Err(Error::ReadersFull { .. }) => env.flusher.again(),
             // A failed flush has poisoned the store. Of anything else writers hear: the bounds on
             // what a power cut takes do not hold until a checkpoint succeeds.
-            Err(_) => {
+            Err(error) => {
+                env.log(Level::Error, format_args!("a checkpoint failed: {error}"));
                 env.flusher.failed.store(true, Ordering::SeqCst);
                 env.flusher.again();
             }

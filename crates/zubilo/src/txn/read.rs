@@ -11,7 +11,7 @@ use crate::shared::{ReaderId, RootWords};
 use crate::tree::{Snapshot, Tree, TreeDesc, batch, cursor, lookup};
 
 use super::cursor::Cursor;
-use super::options::{TableOptions, builtin_tree};
+use super::options::{TableOptions, builtin_tree, unordered_tree};
 use super::table::{
     Iter, TableStats, ValueIter, bounds_of, count_of_key, first_and_count, has_pair, prefix_bounds,
     values_of_key,
@@ -123,7 +123,18 @@ impl ReadTxn {
         Ok(ReadTable { snapshot: self.snapshot(), tree: options.tree(desc)? })
     }
 
-    fn table_desc(&self, name: &[u8]) -> Result<TreeDesc> {
+    /// The options of the table `name`, without comparators.
+    pub fn table_options(&self, name: impl AsRef<[u8]>) -> Result<TableOptions> {
+        let desc = self.table_desc(name.as_ref())?;
+        Ok(TableOptions::of_tree(&unordered_tree(desc)).without_comparators())
+    }
+
+    /// Figures of the table `name`, which may be in a caller's order.
+    pub fn table_stats(&self, name: impl AsRef<[u8]>) -> Result<TableStats> {
+        Ok(TableStats::of(&self.table_desc(name.as_ref())?))
+    }
+
+    pub(super) fn table_desc(&self, name: &[u8]) -> Result<TreeDesc> {
         // In a forked child nothing keeps the snapshot: the parent may end it at any time.
         self.env.check_alive()?;
         let snapshot = self.snapshot();
@@ -342,6 +353,15 @@ impl<'t> ReadTable<'t> {
     /// Whether `value` is one of those under `key`.
     pub fn contains(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
         has_pair(&self.snapshot, &self.tree, key.as_ref(), value.as_ref())
+    }
+
+    pub(super) fn new(snapshot: Snapshot<'t>, tree: Tree) -> ReadTable<'t> {
+        ReadTable { snapshot, tree }
+    }
+
+    /// The table's options, with the comparators it was opened with.
+    pub fn options(&self) -> TableOptions {
+        TableOptions::of_tree(&self.tree)
     }
 
     pub(super) fn tree(&self) -> &Tree {

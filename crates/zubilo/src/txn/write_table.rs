@@ -7,6 +7,7 @@ use crate::tree::remove;
 
 use super::cursor::Cursor;
 use super::cursors::TableId;
+use super::options::TableOptions;
 use super::table::{
     Iter, TableStats, ValueIter, bounds_of, first_and_count, prefix_bounds, values_of_key,
 };
@@ -138,6 +139,11 @@ impl WriteTable<'_> {
     /// The table's number in this transaction.
     pub fn id(&self) -> TableId {
         self.txn.id_of(self.index)
+    }
+
+    /// The table's options, with the comparators it was opened with.
+    pub fn options(&self) -> TableOptions {
+        TableOptions::of_tree(self.txn.tree(self.index))
     }
 
     /// Number of records: each value of a key counts.

@@ -16,6 +16,7 @@ mod orders;
 mod processes;
 mod regressions;
 mod space;
+mod telling;
 mod types;
 mod values;
 mod verify;
