@@ -1,9 +1,9 @@
 //! Cursors: positions that outlive changes.
 //!
 //! A cursor stands on a record by a view into the engine's pages. Before a change, and before a
-//! nested transaction, all cursors that it could disturb write down where they are and look it up
-//! again when they are used next. So one that stood on a record that is gone finds the place where
-//! it was: the next record, which its first step forward gives.
+//! nested transaction, all cursors that it could disturb are parked: they keep key and value and look
+//! them up again when they are used next. One whose record is deleted finds its place at once: before
+//! the next record, which its first step forward gives.
 
 mod free;
 mod get;
@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
-use zubilo::raw::{RawCursor, RawPair};
+use zubilo::raw::{RawCursor, RawPlace, RawStand};
 
 use self::free::FreeList;
 use crate::abi::{FREE_DBI, MDB_dbi};
@@ -30,37 +30,10 @@ pub struct MDB_cursor {
     /// The transaction that opened it; null after its end.
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
-    place: Place,
-    walk: Option<RawCursor>,
-    /// Where it stood, where that is written down.
-    key: Vec<u8>,
-    value: Vec<u8>,
+    walk: RawCursor,
     /// Where it stood when the nested transactions began that live now.
-    shadows: Vec<Shadow>,
+    shadows: Vec<RawPlace>,
     free: Option<Box<FreeList>>,
-}
-
-/// Where a cursor is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// It was never moved.
-    Nowhere,
-    /// On the record that `walk` is on.
-    On,
-    /// The record it stood on is gone, `walk` is on the next one: a step forward goes there.
-    Before,
-    /// Behind the last record.
-    End,
-    /// On the record that is written down.
-    Saved,
-    /// Before the record that is written down, or where that would be.
-    SavedBefore,
-}
-
-struct Shadow {
-    place: Place,
-    key: Vec<u8>,
-    value: Vec<u8>,
 }
 
 impl MDB_cursor {
@@ -72,100 +45,45 @@ impl MDB_cursor {
         live(MDB_txn::innermost(self.txn))
     }
 
-    /// Writes down where it stands; its view of pages is given up.
-    fn save(&mut self) -> Result<()> {
-        let saved = match self.place {
-            Place::On => Place::Saved,
-            Place::Before => Place::SavedBefore,
-            _ => {
-                self.walk = None;
-                return Ok(());
-            }
-        };
-        let here = match &mut self.walk {
-            Some(walk) => walk.current()?,
-            None => None,
-        };
-        match here {
-            Some((key, value)) => self.note(key, value),
-            None => return Err(Code::CORRUPTED),
-        }
-        self.walk = None;
-        self.place = saved;
-        Ok(())
-    }
-
-    fn note(&mut self, key: &[u8], value: &[u8]) {
-        self.key.clear();
-        self.key.extend_from_slice(key);
-        self.value.clear();
-        // Only among duplicates does it tell anything, and these are short.
-        if value.len() <= crate::abi::MAX_KEY {
-            self.value.extend_from_slice(value);
-        }
-    }
-
-    /// Its view of pages, made if it has none.
-    fn walk<'c>(&'c mut self, txn: &mut MDB_txn) -> Result<&'c mut RawCursor> {
-        if self.walk.is_none() {
-            self.walk = Some(new_walk(txn, self.dbi)?);
-        }
-        self.walk.as_mut().ok_or(Code::EINVAL)
-    }
-
-    /// Looks up where it stood, if that is written down.
-    fn attach(&mut self, txn: &mut MDB_txn) -> Result<()> {
-        let found = match self.place {
-            Place::Saved => Place::On,
-            Place::SavedBefore => Place::Before,
-            _ => return Ok(()),
-        };
-        let mut walk = new_walk(txn, self.dbi)?;
-        let exact = walk.seek_pair(&self.key, &self.value, false)?;
-        self.place = match walk.current()? {
-            Some(_) if exact => found,
-            Some(_) => Place::Before,
-            None if txn.info(self.dbi)?.stats.entries == 0 => Place::Nowhere,
-            None => Place::End,
-        };
-        self.walk = Some(walk);
-        Ok(())
-    }
-
-    /// Takes over what a move has found; nothing leaves it where it was.
+    /// The cursor at its place.
     #[inline]
-    fn moved(&mut self, found: Option<RawPair>) -> Result<RawPair> {
-        if found.is_some() {
-            self.place = Place::On;
+    fn walk<'c>(&'c mut self, txn: &mut MDB_txn) -> Result<&'c mut RawCursor> {
+        if !self.walk.is_attached() {
+            self.attach(txn)?;
         }
-        found.ok_or(Code::NOTFOUND)
+        Ok(&mut self.walk)
+    }
+
+    fn attach(&mut self, txn: &mut MDB_txn) -> Result<()> {
+        txn.table(self.dbi)?;
+        let table = txn.slots.get(self.dbi as usize).and_then(|slot| slot.known());
+        match (&txn.work, table) {
+            (Work::Read(read), Some(Table::Read(table))) => {
+                // SAFETY: at the end of the transaction and when it is reset the cursor gives up its
+                // view, see `detach_all` and `leave_all`.
+                Ok(unsafe { self.walk.attach_read(read, table) }?)
+            }
+            (Work::Write(writer), Some(Table::Write(index))) => {
+                // SAFETY: the writer lives, see `MDB_txn::writer`; before each change the cursor gives
+                // up its view, see `park`.
+                Ok(unsafe { self.walk.attach_write(&**writer, *index) }?)
+            }
+            _ => Err(Code::BAD_TXN),
+        }
+    }
+
+    /// The cursor where it stands on a record or beside one.
+    fn placed<'c>(&'c mut self, txn: &mut MDB_txn) -> Result<&'c mut RawCursor> {
+        let walk = self.walk(txn)?;
+        match walk.stand() {
+            RawStand::Nowhere => Err(Code::EINVAL),
+            RawStand::End => Err(Code::NOTFOUND),
+            RawStand::Placed => Ok(walk),
+        }
     }
 
     pub(crate) fn txn(&self) -> *mut MDB_txn {
         self.txn
-    }
-
-    fn leave(&mut self) {
-        self.place = Place::Nowhere;
-        self.walk = None;
-    }
-}
-
-fn new_walk(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<RawCursor> {
-    txn.table(dbi)?;
-    let table = txn.slots.get(dbi as usize).and_then(|slot| slot.known());
-    match (&txn.work, table) {
-        (Work::Read(read), Some(Table::Read(table))) => {
-            // SAFETY: at the end of the transaction and when it is reset the cursor gives up its
-            // view, see `detach_all` and `leave_all`.
-            Ok(unsafe { read.raw_cursor(table) })
-        }
-        (Work::Write(writer), Some(Table::Write(index))) => {
-            // SAFETY: the writer lives, see `MDB_txn::writer`; before each change the cursor gives up
-            // its view, see `save`.
-            Ok(unsafe { (**writer).raw_cursor(*index) })
-        }
-        _ => Err(Code::BAD_TXN),
     }
 }
 
@@ -194,22 +112,84 @@ fn each(txn: &mut MDB_txn, mut run: impl FnMut(&mut MDB_cursor) -> Result<()>) -
     Ok(())
 }
 
-/// Before a change of a table: cursors on it write down where they are.
+/// Before a change of a table: cursors on it are parked.
 #[inline]
-pub(crate) fn save(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
+pub(crate) fn park(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
     if txn.cursors.is_empty() && txn.outer().is_null() {
         return Ok(());
     }
     let all = txn.writer()?.raw_will_spill();
-    each(txn, |cursor| if all || cursor.dbi == dbi { cursor.save() } else { Ok(()) })
+    each(txn, |cursor| if all || cursor.dbi == dbi { Ok(cursor.walk.park()?) } else { Ok(()) })
+}
+
+/// After a deletion: cursors on what is gone stand before what followed, those of a table that has
+/// become empty nowhere.
+pub(crate) fn deleted(
+    txn: &mut MDB_txn,
+    dbi: MDB_dbi,
+    key: &[u8],
+    value: Option<&[u8]>,
+) -> Result<()> {
+    if txn.cursors.is_empty() && txn.outer().is_null() {
+        return Ok(());
+    }
+    let (worker, table): (*mut MDB_txn, usize) = (txn, txn.target(dbi)?);
+    let empty = txn.info(dbi)?.stats.entries == 0;
+    each(txn, |cursor| {
+        if cursor.dbi != dbi {
+            return Ok(());
+        }
+        if empty {
+            cursor.walk.leave();
+            return Ok(());
+        }
+        // SAFETY: the transaction is alive and borrowed by the caller; `each` holds cursors only.
+        let worker = unsafe { &mut *worker };
+        if cursor.walk.is_parked_on(worker.writer()?, table, key, value) {
+            cursor.attach(worker)?;
+        }
+        Ok(())
+    })
+}
+
+/// The cursors on a pair, parked, and their places: for a change that puts another value there.
+pub(crate) fn standing_on(
+    txn: &mut MDB_txn,
+    dbi: MDB_dbi,
+    key: &[u8],
+    value: &[u8],
+) -> Result<Vec<(*mut MDB_cursor, RawPlace)>> {
+    park(txn, dbi)?;
+    let (worker, table): (*mut MDB_txn, usize) = (txn, txn.target(dbi)?);
+    let mut found = Vec::new();
+    each(txn, |cursor| {
+        // SAFETY: as in `deleted`.
+        let writer = unsafe { &mut *worker }.writer()?;
+        if cursor.dbi == dbi && cursor.walk.is_parked_on(writer, table, key, Some(value)) {
+            let place = cursor.walk.place()?;
+            found.push((std::ptr::from_mut(cursor), place));
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Puts cursors back where they were, on the value that is there now.
+pub(crate) fn stand_again(cursors: Vec<(*mut MDB_cursor, RawPlace)>, value: &[u8]) -> Result<()> {
+    for (cursor, place) in cursors {
+        let cursor = cursor_of(cursor)?;
+        cursor.walk.restore(place);
+        cursor.walk.replace_value(value);
+    }
+    Ok(())
 }
 
 /// Before all records of a table are removed: cursors on it are nowhere then.
 pub(crate) fn leave(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
-    save(txn, dbi)?;
+    park(txn, dbi)?;
     each(txn, |cursor| {
         if cursor.dbi == dbi {
-            cursor.leave();
+            cursor.walk.leave();
         }
         Ok(())
     })
@@ -218,9 +198,8 @@ pub(crate) fn leave(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
 /// Before a nested transaction: all cursors remember where they are.
 pub(crate) fn shadow(txn: &mut MDB_txn) -> Result<()> {
     each(txn, |cursor| {
-        cursor.save()?;
-        let (key, value) = (cursor.key.clone(), cursor.value.clone());
-        cursor.shadows.push(Shadow { place: cursor.place, key, value });
+        let place = cursor.walk.place()?;
+        cursor.shadows.push(place);
         Ok(())
     })
 }
@@ -229,17 +208,17 @@ pub(crate) fn shadow(txn: &mut MDB_txn) -> Result<()> {
 pub(crate) fn keep_shadowed(txn: &mut MDB_txn) {
     let _ = each(txn, |cursor| {
         cursor.shadows.pop();
-        cursor.save()
+        Ok(cursor.walk.park()?)
     });
 }
 
 /// The nested transaction was undone: cursors go back to where they were.
 pub(crate) fn restore_shadowed(txn: &mut MDB_txn) {
     let _ = each(txn, |cursor| {
-        if let Some(Shadow { place, key, value }) = cursor.shadows.pop() {
-            (cursor.place, cursor.key, cursor.value) = (place, key, value);
+        match cursor.shadows.pop() {
+            Some(place) => cursor.walk.restore(place),
+            None => cursor.walk.leave(),
         }
-        cursor.walk = None;
         Ok(())
     });
 }
@@ -255,7 +234,7 @@ pub(crate) fn free_all(txn: &mut MDB_txn) {
 pub(crate) fn detach_all(txn: &mut MDB_txn) {
     for cursor in std::mem::take(&mut txn.cursors) {
         if let Ok(cursor) = cursor_of(cursor) {
-            cursor.leave();
+            cursor.walk.leave();
             cursor.txn = std::ptr::null_mut();
         }
     }
@@ -265,7 +244,7 @@ pub(crate) fn detach_all(txn: &mut MDB_txn) {
 pub(crate) fn leave_all(txn: &mut MDB_txn) {
     for cursor in &txn.cursors {
         if let Ok(cursor) = cursor_of(*cursor) {
-            cursor.leave();
+            cursor.walk.leave();
         }
     }
 }
@@ -291,8 +270,8 @@ fn bury(cursor: *mut MDB_cursor) {
     let mut cursor = unsafe { Box::from_raw(cursor) };
     cursor.magic = Magic::DEAD;
     cursor.txn = std::ptr::null_mut();
-    cursor.leave();
-    (cursor.key, cursor.value, cursor.free) = (Vec::new(), Vec::new(), None);
+    cursor.walk.leave();
+    cursor.free = None;
     // In a thread that is about to end it goes at once.
     let _ = GRAVES.try_with(|graves| {
         let mut graves = graves.borrow_mut();
@@ -326,10 +305,7 @@ pub unsafe extern "C" fn mdb_cursor_open(
             magic: Magic::CURSOR,
             txn,
             dbi,
-            place: Place::Nowhere,
-            walk: None,
-            key: Vec::new(),
-            value: Vec::new(),
+            walk: RawCursor::default(),
             shadows: Vec::new(),
             free,
         }));
@@ -363,7 +339,7 @@ pub unsafe extern "C" fn mdb_cursor_renew(txn: *mut MDB_txn, cursor: *mut MDB_cu
             dbi => drop(this.table(dbi)?),
         }
         unlink(cursor);
-        found.leave();
+        found.walk.leave();
         found.txn = txn;
         this.cursors.push(cursor);
         Ok(())
@@ -393,11 +369,6 @@ pub unsafe extern "C" fn mdb_cursor_count(cursor: *mut MDB_cursor, count: *mut u
         if !txn.info(cursor.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
-        cursor.attach(txn)?;
-        match cursor.place {
-            Place::Nowhere => Err(Code::EINVAL),
-            Place::End => Err(Code::NOTFOUND),
-            _ => put_out(count, cursor.walk(txn)?.count()? as usize),
-        }
+        put_out(count, cursor.placed(txn)?.count()? as usize)
     })
 }

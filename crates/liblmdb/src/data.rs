@@ -124,7 +124,7 @@ impl MDB_txn {
         let value = bytes(data)?;
         check_value(&info, value)?;
         self.check_order(put, target, &info, value)?;
-        cursor::save(self, put.dbi)?;
+        cursor::park(self, put.dbi)?;
         let writer = self.writer()?;
         let value = if value.len() > SMALL && writer.raw_will_spill() {
             large = value.to_vec();
@@ -148,6 +148,12 @@ impl MDB_txn {
             }
             Err(code) => Err(self.failed(code)),
         }
+    }
+
+    /// Whether two values are the same in a table's order.
+    pub(crate) fn same_value(&mut self, dbi: MDB_dbi, a: &[u8], b: &[u8]) -> Result<bool> {
+        let target = self.target(dbi)?;
+        Ok(self.writer()?.raw_is_same_value(target, a, b))
     }
 
     /// For `APPEND` and `APPENDDUP`: the record must come behind all others.
@@ -198,7 +204,7 @@ impl MDB_txn {
             give(data, old);
             return Err(Code::KEYEXIST);
         }
-        cursor::save(self, put.dbi)?;
+        cursor::park(self, put.dbi)?;
         let writer = self.writer()?;
         if len as i64 > writer.raw_room().max(0) {
             return Err(self.failed(Code::MAP_FULL));
@@ -224,14 +230,14 @@ impl MDB_txn {
         let info = self.writer()?.raw_info(target);
         let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let (key, value) = (own_key.keep(key), value.map(|value| own_value.keep(value)));
-        cursor::save(self, dbi)?;
+        cursor::park(self, dbi)?;
         let writer = self.writer()?;
         let removed = match value {
             Some(value) if info.duplicates => writer.raw_delete_value(target, key, value),
             _ => writer.raw_delete(target, key),
         };
         match removed {
-            Ok(true) => Ok(()),
+            Ok(true) => cursor::deleted(self, dbi, key, value.filter(|_| info.duplicates)),
             Ok(false) => Err(Code::NOTFOUND),
             Err(error) => {
                 // LMDB ends the transaction where somebody deletes the record of a table.

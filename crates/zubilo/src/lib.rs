@@ -50,7 +50,7 @@ mod txn;
 #[doc(hidden)]
 pub mod raw {
     pub use crate::txn::raw::{NAMES, Named, OwnLimit, RawCompare, RawTable, Runs, TableInfo};
-    pub use crate::txn::raw_cursor::{RawCursor, RawPair};
+    pub use crate::txn::raw_cursor::{RawCursor, RawPair, RawPlace, RawStand};
 }
 
 pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};

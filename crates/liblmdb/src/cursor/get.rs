@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
-use zubilo::raw::RawPair;
+use zubilo::raw::{RawPair, RawStand};
 
 use crate::abi::MDB_val;
 use crate::data::{bytes, give};
@@ -10,7 +10,7 @@ use crate::errors::{Code, Result};
 use crate::guard::entry;
 use crate::txn::MDB_txn;
 
-use super::{MDB_cursor, Place, cursor_of};
+use super::{MDB_cursor, cursor_of};
 
 /// What programs ask for.
 pub(super) mod op {
@@ -36,72 +36,21 @@ pub(super) mod op {
 }
 
 impl MDB_cursor {
-    fn first(&mut self, txn: &mut MDB_txn) -> Result<RawPair> {
-        let found = self.walk(txn)?.first()?;
-        self.place = Place::Nowhere;
-        self.moved(found)
-    }
-
-    fn last(&mut self, txn: &mut MDB_txn) -> Result<RawPair> {
-        let found = self.walk(txn)?.last()?;
-        self.place = Place::Nowhere;
-        self.moved(found)
-    }
-
-    /// A step forward.
+    /// A step forward or back, or to an end.
     #[inline]
-    fn forward(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
-        self.attach(txn)?;
-        match self.place {
-            Place::Nowhere => return self.first(txn),
-            Place::End => return Err(Code::NOTFOUND),
-            Place::Before => return self.step_onto(txn, how),
-            _ => {}
-        }
+    fn go(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
         let walk = self.walk(txn)?;
         let found = match how {
             op::NEXT => walk.step()?,
-            op::NEXT_NODUP => walk.next_key()?,
-            _ => walk.next_value()?,
-        };
-        self.moved(found)
-    }
-
-    /// The first step after a deletion goes to the record that stands there now.
-    fn step_onto(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
-        let inside = !self.key.is_empty();
-        let found = self.walk(txn)?.current()?;
-        let same_key = found.is_some_and(|(key, _)| inside && *key == *self.key);
-        match how {
-            op::NEXT_DUP if !same_key => Err(Code::NOTFOUND),
-            // Of this key something is left: the next key is asked for.
-            op::NEXT_NODUP if same_key => {
-                let found = self.walk(txn)?.next_key()?;
-                self.moved(found)
-            }
-            _ => self.moved(found),
-        }
-    }
-
-    /// A step back.
-    #[inline]
-    fn backward(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
-        self.attach(txn)?;
-        match self.place {
-            Place::Nowhere | Place::End if how != op::PREV_DUP => return self.last(txn),
-            Place::Nowhere => return self.last(txn),
-            Place::End => return Err(Code::NOTFOUND),
-            _ => {}
-        }
-        let walk = self.walk(txn)?;
-        let found = match how {
             op::PREV => walk.step_back()?,
+            op::NEXT_NODUP => walk.next_key()?,
             op::PREV_NODUP => walk.prev_key()?,
-            _ => walk.prev_value()?,
+            op::NEXT_DUP => walk.next_value()?,
+            op::PREV_DUP => walk.prev_value()?,
+            op::FIRST => walk.first()?,
+            _ => walk.last()?,
         };
-        // Whether it finds something or not: the deletion is forgotten.
-        self.place = Place::On;
-        self.moved(found)
+        found.ok_or(Code::NOTFOUND)
     }
 
     fn seek(&mut self, txn: &mut MDB_txn, key: &[u8], exact: bool) -> Result<RawPair> {
@@ -110,9 +59,10 @@ impl MDB_cursor {
         }
         let walk = self.walk(txn)?;
         let found = walk.seek(key)?;
-        let here = walk.current()?;
-        self.place = if here.is_some() { Place::On } else { Place::End };
-        if exact && !found { Err(Code::NOTFOUND) } else { here.ok_or(Code::NOTFOUND) }
+        if exact && !found {
+            return Err(Code::NOTFOUND);
+        }
+        walk.current()?.ok_or(Code::NOTFOUND)
     }
 
     fn seek_both(
@@ -129,41 +79,29 @@ impl MDB_cursor {
             return Err(Code::BAD_VALSIZE);
         }
         let walk = self.walk(txn)?;
-        let found = walk.seek_pair(key, value, true)?;
-        match walk.current()? {
-            Some(here) if found || !exact => self.moved(Some(here)),
-            _ => {
-                // It stays at the key, or where that would be.
-                let _ = self.seek(txn, key, false);
-                Err(Code::NOTFOUND)
-            }
+        if let Some(found) = walk.seek_pair(key, value, exact)? {
+            return Ok(found);
         }
+        // It stays at the key, or where that would be.
+        walk.seek(key)?;
+        Err(Code::NOTFOUND)
     }
 
     /// What it stands on.
     fn here(&mut self, txn: &mut MDB_txn) -> Result<RawPair> {
-        self.attach(txn)?;
-        match self.place {
-            Place::Nowhere => Err(Code::EINVAL),
-            Place::End => Err(Code::NOTFOUND),
-            _ => {
-                let found = self.walk(txn)?.current()?;
-                self.moved(found)
-            }
-        }
+        self.placed(txn)?.current()?.ok_or(Code::NOTFOUND)
     }
 
     fn edge_value(&mut self, txn: &mut MDB_txn, last: bool) -> Result<RawPair> {
-        if self.place == Place::Nowhere {
+        if self.walk(txn)?.stand() == RawStand::Nowhere {
             return Err(Code::EINVAL);
         }
         if !txn.info(self.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
-        self.here(txn)?;
-        let walk = self.walk(txn)?;
+        let walk = self.placed(txn)?;
         let found = if last { walk.last_value()? } else { walk.first_value()? };
-        self.moved(found)
+        found.ok_or(Code::NOTFOUND)
     }
 
     /// Values that lie together.
@@ -174,8 +112,8 @@ impl MDB_cursor {
         }
         let key = match how {
             op::GET_MULTIPLE => self.here(txn)?.0,
-            op::NEXT_MULTIPLE => self.forward(txn, op::NEXT_DUP)?.0,
-            _ if self.place == Place::Nowhere => self.last(txn)?.0,
+            op::NEXT_MULTIPLE => self.go(txn, op::NEXT_DUP)?.0,
+            _ if self.walk(txn)?.stand() == RawStand::Nowhere => self.go(txn, op::LAST)?.0,
             _ => {
                 let key = self.here(txn)?.0;
                 let values = self.walk(txn)?.multiple_before()?.ok_or(Code::NOTFOUND)?;
@@ -203,11 +141,10 @@ fn get(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: u32)
     }
     let plain = || -> Result<()> { if data.is_null() { Err(Code::EINVAL) } else { Ok(()) } };
     let (found, gives) = match how {
-        op::NEXT | op::NEXT_NODUP => (cursor.forward(txn, how)?, Gives::Both),
-        op::PREV | op::PREV_NODUP => (cursor.backward(txn, how)?, Gives::Both),
+        op::NEXT | op::NEXT_NODUP | op::PREV | op::PREV_NODUP | op::FIRST | op::LAST => {
+            (cursor.go(txn, how)?, Gives::Both)
+        }
         op::NEXT_DUP | op::PREV_DUP => (dup_step(cursor, txn, how)?, Gives::Both),
-        op::FIRST => (cursor.first(txn)?, Gives::Both),
-        op::LAST => (cursor.last(txn)?, Gives::Both),
         op::SET => (cursor.seek(txn, bytes(key)?, true)?, Gives::Value),
         op::SET_KEY => (cursor.seek(txn, bytes(key)?, true)?, Gives::Both),
         op::SET_RANGE => (cursor.seek(txn, bytes(key)?, false)?, Gives::Both),
@@ -237,12 +174,12 @@ fn get(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: u32)
 /// Without duplicates LMDB steps from key to key.
 fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
     let plain = !txn.info(cursor.dbi)?.duplicates;
-    match how {
-        op::NEXT_DUP if plain => cursor.forward(txn, op::NEXT),
-        op::PREV_DUP if plain => cursor.backward(txn, op::PREV),
-        op::NEXT_DUP => cursor.forward(txn, how),
-        _ => cursor.backward(txn, how),
-    }
+    let how = match how {
+        op::NEXT_DUP if plain => op::NEXT,
+        op::PREV_DUP if plain => op::PREV,
+        _ => how,
+    };
+    cursor.go(txn, how)
 }
 
 #[unsafe(no_mangle)]

@@ -8,7 +8,7 @@ use crate::errors::{Code, Result};
 use crate::guard::entry;
 use crate::txn::MDB_txn;
 
-use super::{MDB_cursor, Place, cursor_of};
+use super::{MDB_cursor, cursor_of, stand_again, standing_on};
 
 impl MDB_cursor {
     fn writer<'t>(&self) -> Result<&'t mut MDB_txn> {
@@ -16,13 +16,6 @@ impl MDB_cursor {
             return Err(Code::BAD_TXN);
         }
         writable(MDB_txn::innermost(self.txn))
-    }
-
-    /// Stands on this record from now on.
-    fn stand_on(&mut self, key: &[u8], value: &[u8]) {
-        self.note(key, value);
-        self.walk = None;
-        self.place = Place::Saved;
     }
 
     fn put(
@@ -40,12 +33,13 @@ impl MDB_cursor {
             _ => &[],
         };
         let done = txn.put(&Put { dbi: self.dbi, key, flags }, data);
+        let duplicates = txn.info(self.dbi)?.duplicates;
         match done {
-            Ok(()) => self.stand_on(key, value),
-            // On the one that was there before.
+            Ok(()) => self.walk.place_on(key, duplicates.then_some(value)),
+            // On the one that was there before, of several the first.
             Err(Code::KEYEXIST) if flags & (put::APPEND | put::APPENDDUP) == 0 => {
-                let first = if flags & put::NOOVERWRITE != 0 { &[] } else { value };
-                self.stand_on(key, first);
+                let own = duplicates && flags & put::NOOVERWRITE == 0;
+                self.walk.place_on(key, own.then_some(value));
             }
             Err(_) => {}
         }
@@ -54,13 +48,7 @@ impl MDB_cursor {
 
     /// Replaces the value that it stands on.
     fn put_current(&mut self, txn: &mut MDB_txn, data: *mut MDB_val, flags: c_uint) -> Result<()> {
-        self.attach(txn)?;
-        match self.place {
-            Place::Nowhere => return Err(Code::EINVAL),
-            Place::End => return Err(Code::NOTFOUND),
-            _ => {}
-        }
-        let Some((key, old)) = self.walk(txn)?.current()? else { return Err(Code::NOTFOUND) };
+        let Some((key, old)) = self.placed(txn)?.current()? else { return Err(Code::NOTFOUND) };
         let mut own_key = Copied::<MAX_KEY>::new();
         let key = own_key.keep(key);
         let info = txn.info(self.dbi)?;
@@ -75,9 +63,20 @@ impl MDB_cursor {
         }
         let (mut own_value, mut own_old) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let (value, old) = (own_value.keep(value), own_old.keep(old));
-        txn.delete(self.dbi, key, Some(old))?;
+        let standing = standing_on(txn, self.dbi, key, old)?;
         let mut again = crate::compare::val(value);
-        self.put(txn, key, &mut again, flags)
+        // The new one first: a table that becomes empty would displace its cursors.
+        let same = txn.same_value(self.dbi, old, value)?;
+        if !same {
+            self.put(txn, key, &mut again, flags)?;
+        }
+        txn.delete(self.dbi, key, Some(old))?;
+        if same {
+            self.put(txn, key, &mut again, flags)?;
+        }
+        stand_again(standing, value)?;
+        self.walk.place_on(key, Some(value));
+        Ok(())
     }
 
     /// Stores many values of one size under a key; tells how many it did.
@@ -108,20 +107,17 @@ impl MDB_cursor {
     }
 
     fn delete(&mut self, txn: &mut MDB_txn, all: bool) -> Result<()> {
-        self.attach(txn)?;
-        match self.place {
-            Place::Nowhere => return Err(Code::EINVAL),
-            Place::End => return Err(Code::NOTFOUND),
-            _ => {}
-        }
-        let Some((key, value)) = self.walk(txn)?.current()? else { return Err(Code::NOTFOUND) };
+        let walk = self.placed(txn)?;
         let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
+        let (key, value) = match all {
+            true => (walk.key()?.ok_or(Code::NOTFOUND)?, None),
+            false => {
+                let (key, value) = walk.current()?.ok_or(Code::NOTFOUND)?;
+                (key, Some(own_value.keep(value)))
+            }
+        };
         let key = own_key.keep(key);
-        let value = if all { None } else { Some(own_value.keep(value)) };
-        txn.delete(self.dbi, key, value)?;
-        self.stand_on(key, value.unwrap_or_default());
-        self.place = Place::SavedBefore;
-        Ok(())
+        txn.delete(self.dbi, key, value)
     }
 }
 

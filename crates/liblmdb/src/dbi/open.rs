@@ -49,7 +49,7 @@ fn create_table(txn: &mut MDB_txn, name: &[u8], flags: u32) -> Result<Table> {
     if name.len() > MAX_KEY {
         return Err(Code::BAD_VALSIZE);
     }
-    cursor::save(txn, MAIN_DBI)?;
+    cursor::park(txn, MAIN_DBI)?;
     let options = compare::options(flags, None, None);
     let index = txn.writer()?.raw_create(name, &options).map_err(Code::from);
     index.map(Table::Write).map_err(|code| txn.failed(code))
@@ -86,7 +86,7 @@ fn drop_table(txn: &mut MDB_txn, dbi: MDB_dbi, delete: bool) -> Result<()> {
     let target = txn.target(dbi)?;
     cursor::leave(txn, dbi)?;
     if dbi != MAIN_DBI && delete {
-        cursor::save(txn, MAIN_DBI)?;
+        cursor::park(txn, MAIN_DBI)?;
         let handle = txn.found(dbi)?.handle.clone();
         txn.writer()?.raw_drop(handle.name())?;
         txn.forget_handle(dbi);

@@ -295,6 +295,11 @@ impl WriteTxn {
         self.put(table, key, value, overwrite)
     }
 
+    /// Whether two values are the same in a table's order.
+    pub fn raw_is_same_value(&self, table: usize, a: &[u8], b: &[u8]) -> bool {
+        self.tree(table).values.compare(a, b).is_eq()
+    }
+
     /// Whether `key` comes behind all keys of a table.
     pub fn raw_is_behind(&self, table: usize, key: &[u8]) -> Result<bool> {
         self.check()?;

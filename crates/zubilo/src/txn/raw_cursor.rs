@@ -1,18 +1,16 @@
-//! Cursors without a borrow, for the C interface: a position among records and, where a key has
-//! many values, among these.
+//! Cursors without a borrow, for the C interface: the moves of [`PairCursor`] and the parking of the
+//! write transaction's own cursors, in an object that its user keeps.
 //!
-//! A [`RawCursor`] holds views of pages whose life the caller vouches for: it must be dropped, or
-//! left alone for ever, once its transaction ends or changes. Moves that find nothing leave it
-//! where it was, unless they say otherwise.
+//! An attached [`RawCursor`] holds views of pages whose life the caller vouches for: it must be
+//! parked, or left, before its transaction ends or changes the table. Moves that find nothing leave
+//! it where it was, unless they say otherwise.
 
 use crate::dirty::View;
 use crate::error::Result;
-use crate::page::{Entry, Items, LeafPage, Order, Set, ValueKind};
-use crate::tree::cursor::Cursor;
-use crate::tree::lookup::{self, descend_items};
-use crate::tree::values::{Values, values_of};
-use crate::tree::{Pages, Path, Ref, Snapshot, Tree, TreeDesc};
+use crate::tree::Snapshot;
+use crate::tree::pair_cursor::{Mark, PairCursor, Stand};
 
+use super::cursors::Slot;
 use super::raw::RawTable;
 use super::read::ReadTxn;
 use super::write::WriteTxn;
@@ -21,397 +19,209 @@ use super::write::WriteTxn;
 pub type RawPair = (&'static [u8], &'static [u8]);
 
 /// A position in a table, or nowhere.
+#[derive(Default)]
 pub struct RawCursor {
-    walk: Either,
+    at: At,
+    /// The place while it is not attached.
+    slot: Slot,
 }
 
-enum Either {
-    Read(Walk<Snapshot<'static>>),
-    Write(Walk<View<'static>>),
+/// The place of a cursor that is not attached.
+#[derive(Clone)]
+pub struct RawPlace(Slot);
+
+#[derive(Default)]
+enum At {
+    #[default]
+    Detached,
+    Read(PairCursor<'static, Snapshot<'static>>),
+    Write(PairCursor<'static, View<'static>>),
 }
 
-/// The record under the cursor and the position among its values.
-struct Walk<P: Pages<'static>> {
-    pages: P,
-    records: Cursor<'static, P>,
-    value_order: Order,
-    duplicates: bool,
-    at: Ref,
-    entry: Option<Entry<'static>>,
-    values: Position<P>,
-}
-
-enum Position<P: Pages<'static>> {
-    One(&'static [u8]),
-    Set(Set<'static>, usize),
-    Tree(Box<Cursor<'static, P, Items<'static>>>, TreeDesc),
-}
-
-impl ReadTxn {
-    /// A cursor that stands nowhere yet.
-    ///
-    /// # Safety
-    /// It, and the slices that it gives, are not used after the transaction has ended or been
-    /// moved to another snapshot.
-    pub unsafe fn raw_cursor(&self, table: &RawTable) -> RawCursor {
-        // SAFETY: the caller vouches for the life of the snapshot.
-        let pages =
-            unsafe { std::mem::transmute::<Snapshot<'_>, Snapshot<'static>>(self.snapshot()) };
-        RawCursor { walk: Either::Read(Walk::new(pages, table.tree())) }
-    }
-}
-
-impl WriteTxn {
-    /// A cursor that stands nowhere yet.
-    ///
-    /// # Safety
-    /// It, and the slices that it gives, are not used after the transaction has ended or changed
-    /// anything.
-    pub unsafe fn raw_cursor(&self, table: usize) -> RawCursor {
-        let view = self.ws.view();
-        // SAFETY: the caller vouches that nothing is changed while the view is used.
-        let pages = unsafe { std::mem::transmute::<View<'_>, View<'static>>(view) };
-        RawCursor { walk: Either::Write(Walk::new(pages, self.tree(table))) }
-    }
+/// Where a cursor is, as far as its user must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RawStand {
+    /// It was not placed yet.
+    Nowhere,
+    /// On a record, or before one where something was deleted.
+    Placed,
+    /// Behind the last record.
+    End,
 }
 
 macro_rules! on {
-    ($self:ident, $walk:ident => $body:expr) => {
-        match &mut $self.walk {
-            Either::Read($walk) => $body,
-            Either::Write($walk) => $body,
+    ($self:ident, $c:ident, $otherwise:expr => $body:expr) => {
+        match &mut $self.at {
+            At::Read($c) => $body,
+            At::Write($c) => $body,
+            At::Detached => $otherwise,
         }
     };
 }
 
+macro_rules! moves {
+    ($($(#[$doc:meta])* $name:ident = $call:ident($($arg:expr),*);)*) => {
+        $(
+            $(#[$doc])*
+            #[inline]
+            pub fn $name(&mut self) -> Result<Option<RawPair>> {
+                on!(self, c, Ok(None) => c.$call($($arg),*))
+            }
+        )*
+    };
+}
+
 impl RawCursor {
-    /// What is under the cursor; none when it stands nowhere.
+    /// Whether it has a view of pages; without one no move finds anything.
     #[inline]
-    pub fn current(&mut self) -> Result<Option<RawPair>> {
-        on!(self, walk => walk.current())
+    pub fn is_attached(&self) -> bool {
+        !matches!(self.at, At::Detached)
     }
 
-    /// To the first record; nowhere in an empty table.
-    pub fn first(&mut self) -> Result<Option<RawPair>> {
-        on!(self, walk => walk.first())
+    /// To its place in a table of a read transaction.
+    ///
+    /// # Safety
+    /// It, and the slices that it gives, are not used after the transaction has ended or been
+    /// moved to another snapshot.
+    pub unsafe fn attach_read(&mut self, txn: &ReadTxn, table: &RawTable) -> Result<()> {
+        // SAFETY: the caller vouches for the life of the snapshot.
+        let pages =
+            unsafe { std::mem::transmute::<Snapshot<'_>, Snapshot<'static>>(txn.snapshot()) };
+        self.at = At::Read(self.slot.resume(pages, table.tree())?);
+        Ok(())
     }
 
-    /// To the last record; nowhere in an empty table.
-    pub fn last(&mut self) -> Result<Option<RawPair>> {
-        on!(self, walk => walk.last())
+    /// To its place in a table of a write transaction.
+    ///
+    /// # Safety
+    /// It, and the slices that it gives, are not used after the transaction has ended or changed
+    /// anything.
+    pub unsafe fn attach_write(&mut self, txn: &WriteTxn, table: usize) -> Result<()> {
+        // SAFETY: the caller vouches that nothing is changed while the view is used.
+        let pages = unsafe { std::mem::transmute::<View<'_>, View<'static>>(txn.ws.view()) };
+        self.at = At::Write(self.slot.resume(pages, txn.tree(table))?);
+        Ok(())
     }
 
-    /// To the next record.
+    /// Keeps the key and value it stands on, and gives up its view.
+    pub fn park(&mut self) -> Result<()> {
+        match std::mem::take(&mut self.at) {
+            At::Detached => Ok(()),
+            At::Read(cursor) => self.slot.note(cursor),
+            At::Write(cursor) => self.slot.note(cursor),
+        }
+    }
+
+    /// To nowhere, without a view.
+    pub fn leave(&mut self) {
+        *self = RawCursor::default();
+    }
+
+    /// On a pair that was just stored; without the value of a table that keeps one under a key.
+    pub fn place_on(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.at = At::Detached;
+        self.slot.place_on(key, value);
+    }
+
+    /// Where it is parked on a value another one is now.
+    pub fn replace_value(&mut self, value: &[u8]) {
+        self.slot.replace_value(value);
+    }
+
+    /// Whether it is parked on this pair, or without a value on this key.
+    pub fn is_parked_on(
+        &self,
+        txn: &WriteTxn,
+        table: usize,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> bool {
+        !self.is_attached() && self.slot.stands_on(txn.tree(table), key, value)
+    }
+
+    /// Its place, parked.
+    pub fn place(&mut self) -> Result<RawPlace> {
+        self.park()?;
+        Ok(RawPlace(self.slot.clone()))
+    }
+
+    /// Back to a place of before.
+    pub fn restore(&mut self, place: RawPlace) {
+        *self = RawCursor { at: At::Detached, slot: place.0 };
+    }
+
+    /// Where it is, if it is attached.
     #[inline]
-    pub fn step(&mut self) -> Result<Option<RawPair>> {
-        on!(self, walk => walk.next())
+    pub fn stand(&mut self) -> RawStand {
+        match on!(self, c, Stand::Unset => c.stand()) {
+            Stand::Unset => RawStand::Nowhere,
+            Stand::On => RawStand::Placed,
+            Stand::End => RawStand::End,
+        }
     }
 
-    /// To the record before.
-    #[inline]
-    pub fn step_back(&mut self) -> Result<Option<RawPair>> {
-        on!(self, walk => walk.prev())
+    moves! {
+        /// What is under the cursor; none when it stands nowhere, or behind the values of a key.
+        current = current();
+        /// To the first record; nowhere in an empty table.
+        first = first();
+        /// To the last record; nowhere in an empty table.
+        last = last();
+        /// To the next record, or to the one before which something was deleted.
+        step = next();
+        /// To the record before.
+        step_back = prev();
+        /// To the next value of this key.
+        next_value = next_value();
+        /// To the value before of this key.
+        prev_value = prev_value();
+        /// To the first value of the next key.
+        next_key = next_key();
+        /// To the last value of the key before.
+        prev_key = prev_key();
+        /// To the first value of this key.
+        first_value = edge_value(false);
+        /// To the last value of this key.
+        last_value = edge_value(true);
     }
 
-    /// To the next value of this key.
-    pub fn next_value(&mut self) -> Result<Option<RawPair>> {
-        on!(self, walk => if walk.step_value(false)? { walk.current() } else { Ok(None) })
+    /// The key under the cursor, also behind its values.
+    pub fn key(&mut self) -> Result<Option<&'static [u8]>> {
+        on!(self, c, Ok(None) => c.key())
     }
 
-    /// To the value before of this key.
-    pub fn prev_value(&mut self) -> Result<Option<RawPair>> {
-        on!(self, walk => if walk.step_value(true)? { walk.current() } else { Ok(None) })
-    }
-
-    /// To the first value of the next key.
-    pub fn next_key(&mut self) -> Result<Option<RawPair>> {
-        on!(self, walk => walk.step_key(false))
-    }
-
-    /// To the last value of the key before.
-    pub fn prev_key(&mut self) -> Result<Option<RawPair>> {
-        on!(self, walk => walk.step_key(true))
-    }
-
-    /// To the first value of this key.
-    pub fn first_value(&mut self) -> Result<Option<RawPair>> {
-        on!(self, walk => { walk.edge_value(false)?; walk.current() })
-    }
-
-    /// To the last value of this key.
-    pub fn last_value(&mut self) -> Result<Option<RawPair>> {
-        on!(self, walk => { walk.edge_value(true)?; walk.current() })
-    }
-
-    /// To the first record with a key not less than `key`, nowhere if there is none; true if the
-    /// key is there.
+    /// To the first record with a key not less than `key`, or behind all; true if the key is there.
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        on!(self, walk => walk.seek(key))
+        on!(self, c, Ok(false) => {
+            let found = c.seek_back(key, None, false)?;
+            if c.mark() != Mark::None {
+                c.set_flags(Mark::None, false);
+            }
+            Ok(found)
+        })
     }
 
-    /// To the first record not less than key and value; true if it is there. With `same_key` only
-    /// to one with this key, else nowhere.
-    pub fn seek_pair(&mut self, key: &[u8], value: &[u8], same_key: bool) -> Result<bool> {
-        on!(self, walk => walk.seek_pair(key, value, same_key))
+    /// To the first value of `key` not less than `value`, if there is one, or else nowhere; with
+    /// `exact` only to this value.
+    pub fn seek_pair(&mut self, key: &[u8], value: &[u8], exact: bool) -> Result<Option<RawPair>> {
+        on!(self, c, Ok(None) => {
+            let found = c.seek_pair(key, value, true)?;
+            Ok(found.filter(|(_, own)| !exact || c.is_same_value(value, own)))
+        })
     }
 
-    /// The number of values of this key; 0 when the cursor stands nowhere.
+    /// The number of values of this key; 0 when there is none.
     pub fn count(&mut self) -> Result<u64> {
-        on!(self, walk => Ok(walk.count()))
+        on!(self, c, Ok(0) => Ok(c.count()?.unwrap_or(0)))
     }
 
-    /// The values that lie together with this one, all of one size, and to the last of them; none
-    /// where values are not of one size.
+    /// The values that lie together with this one, all of one size, and to the last of them.
     pub fn multiple(&mut self) -> Result<Option<&'static [u8]>> {
-        on!(self, walk => walk.multiple())
+        on!(self, c, Ok(None) => Ok(c.packed_here()?.map(|(bytes, _)| bytes)))
     }
 
     /// As `multiple`, of the values before those that lie together with this one.
     pub fn multiple_before(&mut self) -> Result<Option<&'static [u8]>> {
-        on!(self, walk => walk.multiple_before())
-    }
-}
-
-impl<P: Pages<'static>> Walk<P> {
-    fn new(pages: P, tree: &Tree) -> Walk<P> {
-        Walk {
-            pages,
-            records: Cursor::new(pages, tree.desc, tree.order.clone()),
-            value_order: tree.values.clone(),
-            duplicates: tree.desc.options.has_duplicates(),
-            at: Ref::NONE,
-            entry: None,
-            values: Position::One(&[]),
-        }
-    }
-
-    /// Takes the record under the inner cursor, at its first or last value.
-    #[inline]
-    fn take(&mut self, last: bool) -> Result<Option<RawPair>> {
-        self.entry = None;
-        let Some((at, entry)) = self.records.entry()? else { return Ok(None) };
-        if !self.duplicates {
-            let value = match entry.kind {
-                ValueKind::Inline | ValueKind::Tree => entry.value,
-                _ => lookup::value_of(&self.pages, at, &entry)?,
-            };
-            (self.at, self.entry, self.values) = (at, Some(entry), Position::One(value));
-            return Ok(Some((entry.key, value)));
-        }
-        self.at = at;
-        self.values = match values_of(&self.pages, at, &entry)? {
-            Values::One(value) => Position::One(value),
-            Values::Set(set) => Position::Set(set, 0),
-            Values::Tree(desc) => {
-                let cursor = Cursor::new(self.pages, desc, self.value_order.clone());
-                Position::Tree(Box::new(cursor), desc)
-            }
-        };
-        self.entry = Some(entry);
-        self.edge_value(last)?;
-        self.current()
-    }
-
-    #[inline]
-    fn current(&mut self) -> Result<Option<RawPair>> {
-        let Some(entry) = &self.entry else { return Ok(None) };
-        let value = match &self.values {
-            Position::One(value) => Some(*value),
-            Position::Set(set, i) => Some(set.item(*i).map_err(self.at.damaged())?),
-            Position::Tree(cursor, _) => cursor.key()?,
-        };
-        Ok(value.map(|value| (entry.key, value)))
-    }
-
-    fn first(&mut self) -> Result<Option<RawPair>> {
-        self.records.first()?;
-        self.take(false)
-    }
-
-    fn last(&mut self) -> Result<Option<RawPair>> {
-        self.records.last()?;
-        self.take(true)
-    }
-
-    /// To the first or last value of the record.
-    fn edge_value(&mut self, last: bool) -> Result<()> {
-        match &mut self.values {
-            Position::One(_) => Ok(()),
-            Position::Set(set, i) => {
-                *i = if last { set.count().saturating_sub(1) } else { 0 };
-                Ok(())
-            }
-            Position::Tree(cursor, _) if last => cursor.last(),
-            Position::Tree(cursor, _) => cursor.first(),
-        }
-    }
-
-    /// To a neighbouring value of the record; false, and no move, if there is none.
-    fn step_value(&mut self, back: bool) -> Result<bool> {
-        if self.entry.is_none() {
-            return Ok(false);
-        }
-        match &mut self.values {
-            Position::One(_) => Ok(false),
-            Position::Set(set, i) => {
-                let next = if back { i.checked_sub(1) } else { Some(*i + 1) };
-                match next.filter(|next| *next < set.count()) {
-                    Some(next) => *i = next,
-                    None => return Ok(false),
-                }
-                Ok(true)
-            }
-            Position::Tree(cursor, _) => {
-                if if back { cursor.prev()? } else { cursor.next()? } {
-                    return Ok(true);
-                }
-                if back {
-                    cursor.first()?
-                } else {
-                    cursor.last()?
-                };
-                Ok(false)
-            }
-        }
-    }
-
-    /// To a neighbouring key; no move if there is none.
-    #[inline]
-    fn step_key(&mut self, back: bool) -> Result<Option<RawPair>> {
-        if self.entry.is_none() {
-            return Ok(None);
-        }
-        if if back { self.records.prev()? } else { self.records.next()? } {
-            return self.take(back);
-        }
-        // It stands nowhere then: back to the record, whose values were not left.
-        if back {
-            self.records.first()?
-        } else {
-            self.records.last()?
-        };
-        Ok(None)
-    }
-
-    #[inline]
-    fn next(&mut self) -> Result<Option<RawPair>> {
-        if self.duplicates && self.step_value(false)? {
-            return self.current();
-        }
-        self.step_key(false)
-    }
-
-    #[inline]
-    fn prev(&mut self) -> Result<Option<RawPair>> {
-        if self.duplicates && self.step_value(true)? {
-            return self.current();
-        }
-        self.step_key(true)
-    }
-
-    fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        let found = self.records.seek(key)?;
-        self.take(false)?;
-        Ok(found)
-    }
-
-    fn seek_pair(&mut self, key: &[u8], value: &[u8], same_key: bool) -> Result<bool> {
-        if !self.seek(key)? {
-            if same_key {
-                self.leave();
-            }
-            return Ok(false);
-        }
-        if !self.duplicates {
-            return Ok(true);
-        }
-        let (found, inside) = self.seek_value(value)?;
-        if !inside {
-            if same_key {
-                self.leave();
-            } else if self.records.next()? {
-                self.take(false)?;
-            } else {
-                self.leave();
-            }
-        }
-        Ok(found)
-    }
-
-    /// To the first value of the record not less than `value`: whether it is there, and whether
-    /// there is any.
-    fn seek_value(&mut self, value: &[u8]) -> Result<(bool, bool)> {
-        match &mut self.values {
-            Position::One(own) => {
-                let order = self.value_order.compare(value, own);
-                Ok((order.is_eq(), order.is_le()))
-            }
-            Position::Set(set, i) => {
-                let found = set.search(&self.value_order, value).map_err(self.at.damaged())?;
-                let (Ok(to) | Err(to)) = found;
-                if to < set.count() {
-                    *i = to;
-                }
-                Ok((found.is_ok(), to < set.count()))
-            }
-            Position::Tree(cursor, desc) => {
-                let mut path = Path::default();
-                let order = self.value_order.clone();
-                let found = descend_items(&self.pages, desc, &order, value, &mut path)?;
-                **cursor = Cursor::resume(self.pages, *desc, order, path)?;
-                let inside = match cursor.position() {
-                    Some((_, leaf, i)) if i >= leaf.count() => cursor.next_leaf()?,
-                    position => position.is_some(),
-                };
-                Ok((found, inside))
-            }
-        }
-    }
-
-    fn leave(&mut self) {
-        self.records.leave();
-        self.entry = None;
-    }
-
-    fn count(&self) -> u64 {
-        match (&self.entry, &self.values) {
-            (None, _) => 0,
-            (_, Position::One(_)) => 1,
-            (_, Position::Set(set, _)) => set.count() as u64,
-            (_, Position::Tree(_, desc)) => desc.entries,
-        }
-    }
-
-    fn multiple(&mut self) -> Result<Option<&'static [u8]>> {
-        if self.entry.is_none() {
-            return Ok(None);
-        }
-        match &mut self.values {
-            Position::One(value) => Ok(Some(value)),
-            Position::Set(set, i) => {
-                *i = set.count().saturating_sub(1);
-                Ok(set.packed().map(|(items, _)| items))
-            }
-            Position::Tree(cursor, _) => {
-                let Some((_, Items::Packed(leaf), i)) = cursor.position() else { return Ok(None) };
-                for _ in i + 1..leaf.count() {
-                    cursor.next()?;
-                }
-                Ok(Some(leaf.items()))
-            }
-        }
-    }
-
-    fn multiple_before(&mut self) -> Result<Option<&'static [u8]>> {
-        match &mut self.values {
-            Position::Tree(cursor, _) if self.entry.is_some() => {
-                if cursor.prev_leaf()? {
-                    return self.multiple();
-                }
-                cursor.first()?;
-                Ok(None)
-            }
-            _ => Ok(None),
-        }
+        on!(self, c, Ok(None) => Ok(c.packed_before()?.map(|(bytes, _)| bytes)))
     }
 }
