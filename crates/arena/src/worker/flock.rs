@@ -73,8 +73,9 @@ impl Flock {
         Some(self.serial(self.tail - 1))
     }
 
-    /// The quads of the next transaction; the state is that after it.
-    pub(super) fn quads(&mut self, count: u64) -> Vec<Quad> {
+    /// So many quads of the next transaction, `exact` if there are no others in it; the state is
+    /// that after it.
+    pub(super) fn quads(&mut self, count: u64, exact: bool) -> Vec<Quad> {
         // Reads and updates fall on records that neither come nor go in this transaction.
         let (first, end) = (self.tail + count, self.head);
         let quad = |_| {
@@ -92,7 +93,7 @@ impl Flock {
                 read: (self.serial(read), read_age),
                 update,
                 delete: self.serial(self.tail - 1),
-                exact: count == 1,
+                exact,
             }
         };
         if end <= first { Vec::new() } else { (0..count).map(quad).collect() }
@@ -171,7 +172,7 @@ mod tests {
         let mut flocks = Flock::all(64);
         for round in 0..200 {
             for flock in &mut flocks {
-                for quad in flock.quads(1 + round % 3) {
+                for quad in flock.quads(1 + round % 3, round % 3 == 0) {
                     quad.apply(&mut model, &data, &mut buffer).unwrap();
                 }
             }
@@ -192,7 +193,7 @@ mod tests {
         let shape = Shape { keys: Kind::Random16, values: Values::Fixed(20), records: 64 };
         let data = Data::new(shape, 1);
         let mut model = Model { records: BTreeMap::new() };
-        let quads = Flock::all(64)[0].quads(1);
+        let quads = Flock::all(64)[0].quads(1, true);
         let fault = quads[0].apply(&mut model, &data, &mut Vec::new()).unwrap_err();
         assert!(matches!(&fault, Fault::Failed(text) if text.contains("shows age None")));
     }

@@ -140,7 +140,7 @@ fn write<E: Engine>(
     let clock = Clock::start(Bound { ops: u64::MAX, ..bound });
     while clock.goes_on(ops) {
         let at = ops as usize % flocks.len();
-        let quads = if left[at] > 0 { flocks[at].quads(1) } else { Vec::new() };
+        let quads = if left[at] > 0 { flocks[at].quads(1, true) } else { Vec::new() };
         let Some(quad) = quads.first() else { break };
         left[at] -= 1;
         let began = Instant::now();

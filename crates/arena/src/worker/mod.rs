@@ -10,7 +10,7 @@ mod timing;
 mod writes;
 
 use std::io::{BufRead, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::data::{Data, is_whole};
@@ -277,9 +277,4 @@ fn inspect(engine: &impl Engine) -> Outcome<(u64, u64)> {
         reader.walk(None, u64::MAX, |_, value| damaged += u64::from(!is_whole(value)))
     })?;
     Ok((records, damaged))
-}
-
-/// The directory of a store must not be used by anything else.
-pub(crate) fn store_dir(root: &Path, engine: &str) -> PathBuf {
-    root.join(engine)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::flock::Flock;
+use super::flock::{Flock, Quad};
 use super::timing::{Clock, Latency};
 use super::{Done, timed};
 use crate::data::Data;
@@ -103,7 +103,11 @@ pub(super) fn crud(
 ) -> Outcome<Done> {
     let count = flocks.len();
     transactions(bound, |i| {
-        let quads = flocks[i as usize % count].quads(quads);
+        let quads = if quads == 1 {
+            flocks[i as usize % count].quads(1, true)
+        } else {
+            shared_quads(flocks, quads)
+        };
         if quads.is_empty() {
             return Ok(None);
         }
@@ -113,6 +117,14 @@ pub(super) fn crud(
         })?;
         Ok(Some(quads.iter().map(|quad| quad.bytes(data)).sum()))
     })
+}
+
+/// So many quads from all flocks alike.
+fn shared_quads(flocks: &mut [Flock], quads: u64) -> Vec<Quad> {
+    let count = flocks.len() as u64;
+    let share = |i| quads / count + u64::from(i < quads % count);
+    let taken = flocks.iter_mut().zip(0..).flat_map(|(flock, i)| flock.quads(share(i), false));
+    taken.collect()
 }
 
 pub(super) fn delete(
