@@ -6,131 +6,65 @@
 //! MDB_NOSYNC may lose the whole store in a power cut, so it stands for NOSYNC and VOLATILE only.
 //! `lmdb-map` adds MDB_WRITEMAP, the fastest setting without flushes.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::ffi::{c_char, c_int, c_uint};
+use std::path::Path;
 use std::ptr::{null, null_mut};
 
 use lmdb_master_sys as ffi;
 
-use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer};
+use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, dl};
 use crate::spec::Class;
 
-/// The functions of one library. The library itself is never unloaded.
-#[derive(Clone, Copy)]
-struct Api {
-    version: unsafe extern "C" fn(*mut c_int, *mut c_int, *mut c_int) -> *mut c_char,
-    strerror: unsafe extern "C" fn(c_int) -> *mut c_char,
-    env_create: unsafe extern "C" fn(*mut *mut ffi::MDB_env) -> c_int,
-    env_set_mapsize: unsafe extern "C" fn(*mut ffi::MDB_env, usize) -> c_int,
-    env_open:
-        unsafe extern "C" fn(*mut ffi::MDB_env, *const c_char, c_uint, ffi::mdb_mode_t) -> c_int,
-    env_sync: unsafe extern "C" fn(*mut ffi::MDB_env, c_int) -> c_int,
-    env_close: unsafe extern "C" fn(*mut ffi::MDB_env),
-    begin: unsafe extern "C" fn(
-        *mut ffi::MDB_env,
-        *mut ffi::MDB_txn,
-        c_uint,
-        *mut *mut ffi::MDB_txn,
-    ) -> c_int,
-    commit: unsafe extern "C" fn(*mut ffi::MDB_txn) -> c_int,
-    abort: unsafe extern "C" fn(*mut ffi::MDB_txn),
-    reset: unsafe extern "C" fn(*mut ffi::MDB_txn),
-    renew: unsafe extern "C" fn(*mut ffi::MDB_txn) -> c_int,
-    dbi_open:
-        unsafe extern "C" fn(*mut ffi::MDB_txn, *const c_char, c_uint, *mut ffi::MDB_dbi) -> c_int,
-    get: unsafe extern "C" fn(
-        *mut ffi::MDB_txn,
-        ffi::MDB_dbi,
-        *mut ffi::MDB_val,
-        *mut ffi::MDB_val,
-    ) -> c_int,
-    put: unsafe extern "C" fn(
-        *mut ffi::MDB_txn,
-        ffi::MDB_dbi,
-        *mut ffi::MDB_val,
-        *mut ffi::MDB_val,
-        c_uint,
-    ) -> c_int,
-    del: unsafe extern "C" fn(
-        *mut ffi::MDB_txn,
-        ffi::MDB_dbi,
-        *mut ffi::MDB_val,
-        *mut ffi::MDB_val,
-    ) -> c_int,
-    cursor_open:
-        unsafe extern "C" fn(*mut ffi::MDB_txn, ffi::MDB_dbi, *mut *mut ffi::MDB_cursor) -> c_int,
-    cursor_get: unsafe extern "C" fn(
-        *mut ffi::MDB_cursor,
-        *mut ffi::MDB_val,
-        *mut ffi::MDB_val,
-        ffi::MDB_cursor_op,
-    ) -> c_int,
-    cursor_close: unsafe extern "C" fn(*mut ffi::MDB_cursor),
-}
+dl::functions!(Api {
+    fn mdb_version(*mut c_int, *mut c_int, *mut c_int) -> *mut c_char;
+    fn mdb_strerror(c_int) -> *mut c_char;
+    fn mdb_env_create(*mut *mut ffi::MDB_env) -> c_int;
+    fn mdb_env_set_mapsize(*mut ffi::MDB_env, usize) -> c_int;
+    fn mdb_env_open(*mut ffi::MDB_env, *const c_char, c_uint, ffi::mdb_mode_t) -> c_int;
+    fn mdb_env_sync(*mut ffi::MDB_env, c_int) -> c_int;
+    fn mdb_env_close(*mut ffi::MDB_env);
+    fn mdb_txn_begin(*mut ffi::MDB_env, *mut ffi::MDB_txn, c_uint, *mut *mut ffi::MDB_txn) -> c_int;
+    fn mdb_txn_commit(*mut ffi::MDB_txn) -> c_int;
+    fn mdb_txn_abort(*mut ffi::MDB_txn);
+    fn mdb_txn_reset(*mut ffi::MDB_txn);
+    fn mdb_txn_renew(*mut ffi::MDB_txn) -> c_int;
+    fn mdb_dbi_open(*mut ffi::MDB_txn, *const c_char, c_uint, *mut ffi::MDB_dbi) -> c_int;
+    fn mdb_get(*mut ffi::MDB_txn, ffi::MDB_dbi, *mut ffi::MDB_val, *mut ffi::MDB_val) -> c_int;
+    fn mdb_put(*mut ffi::MDB_txn, ffi::MDB_dbi, *mut ffi::MDB_val, *mut ffi::MDB_val, c_uint) -> c_int;
+    fn mdb_del(*mut ffi::MDB_txn, ffi::MDB_dbi, *mut ffi::MDB_val, *mut ffi::MDB_val) -> c_int;
+    fn mdb_cursor_open(*mut ffi::MDB_txn, ffi::MDB_dbi, *mut *mut ffi::MDB_cursor) -> c_int;
+    fn mdb_cursor_get(*mut ffi::MDB_cursor, *mut ffi::MDB_val, *mut ffi::MDB_val, ffi::MDB_cursor_op) -> c_int;
+    fn mdb_cursor_close(*mut ffi::MDB_cursor);
+});
 
 /// LMDB itself, in this program.
 const OWN: Api = Api {
-    version: ffi::mdb_version,
-    strerror: ffi::mdb_strerror,
-    env_create: ffi::mdb_env_create,
-    env_set_mapsize: ffi::mdb_env_set_mapsize,
-    env_open: ffi::mdb_env_open,
-    env_sync: ffi::mdb_env_sync,
-    env_close: ffi::mdb_env_close,
-    begin: ffi::mdb_txn_begin,
-    commit: ffi::mdb_txn_commit,
-    abort: ffi::mdb_txn_abort,
-    reset: ffi::mdb_txn_reset,
-    renew: ffi::mdb_txn_renew,
-    dbi_open: ffi::mdb_dbi_open,
-    get: ffi::mdb_get,
-    put: ffi::mdb_put,
-    del: ffi::mdb_del,
-    cursor_open: ffi::mdb_cursor_open,
-    cursor_get: ffi::mdb_cursor_get,
-    cursor_close: ffi::mdb_cursor_close,
+    mdb_version: ffi::mdb_version,
+    mdb_strerror: ffi::mdb_strerror,
+    mdb_env_create: ffi::mdb_env_create,
+    mdb_env_set_mapsize: ffi::mdb_env_set_mapsize,
+    mdb_env_open: ffi::mdb_env_open,
+    mdb_env_sync: ffi::mdb_env_sync,
+    mdb_env_close: ffi::mdb_env_close,
+    mdb_txn_begin: ffi::mdb_txn_begin,
+    mdb_txn_commit: ffi::mdb_txn_commit,
+    mdb_txn_abort: ffi::mdb_txn_abort,
+    mdb_txn_reset: ffi::mdb_txn_reset,
+    mdb_txn_renew: ffi::mdb_txn_renew,
+    mdb_dbi_open: ffi::mdb_dbi_open,
+    mdb_get: ffi::mdb_get,
+    mdb_put: ffi::mdb_put,
+    mdb_del: ffi::mdb_del,
+    mdb_cursor_open: ffi::mdb_cursor_open,
+    mdb_cursor_get: ffi::mdb_cursor_get,
+    mdb_cursor_close: ffi::mdb_cursor_close,
 };
 
-/// The library named by ARENA_ZUBILO_C, or `liblmdb.so.0` beside this program. The search path of
-/// the system is not used: it leads to LMDB.
+/// The library named by ARENA_ZUBILO_C, or `liblmdb.so.0` where libraries lie that are built here.
+/// The search path of the system is not used: it leads to LMDB.
 fn foreign() -> Outcome<Api> {
-    let beside = || Some(std::env::current_exe().ok()?.with_file_name("liblmdb.so.0"));
-    let path = std::env::var_os("ARENA_ZUBILO_C").map(PathBuf::from).or_else(beside);
-    let path = path.ok_or_else(|| Fault::Missing("the program's place is unknown".into()))?;
-    let missing = |e: libloading::Error| Fault::Missing(format!("{}: {e}", path.display()));
-    // SAFETY: the library is the one that was asked for; its symbols have LMDB's types.
-    unsafe {
-        let library = libloading::Library::new(&path).map_err(missing)?;
-        macro_rules! symbol {
-            ($name:literal) => {
-                *library.get(concat!($name, "\0").as_bytes()).map_err(missing)?
-            };
-        }
-        let api = Api {
-            version: symbol!("mdb_version"),
-            strerror: symbol!("mdb_strerror"),
-            env_create: symbol!("mdb_env_create"),
-            env_set_mapsize: symbol!("mdb_env_set_mapsize"),
-            env_open: symbol!("mdb_env_open"),
-            env_sync: symbol!("mdb_env_sync"),
-            env_close: symbol!("mdb_env_close"),
-            begin: symbol!("mdb_txn_begin"),
-            commit: symbol!("mdb_txn_commit"),
-            abort: symbol!("mdb_txn_abort"),
-            reset: symbol!("mdb_txn_reset"),
-            renew: symbol!("mdb_txn_renew"),
-            dbi_open: symbol!("mdb_dbi_open"),
-            get: symbol!("mdb_get"),
-            put: symbol!("mdb_put"),
-            del: symbol!("mdb_del"),
-            cursor_open: symbol!("mdb_cursor_open"),
-            cursor_get: symbol!("mdb_cursor_get"),
-            cursor_close: symbol!("mdb_cursor_close"),
-        };
-        std::mem::forget(library);
-        Ok(api)
-    }
+    let path = std::env::var_os("ARENA_ZUBILO_C");
+    Api::load(&path.unwrap_or_else(|| dl::built_here("liblmdb.so.0").into()))
 }
 
 impl Api {
@@ -142,8 +76,8 @@ impl Api {
     #[cold]
     fn fault(&self, call: &'static str, code: c_int) -> Fault {
         // SAFETY: the library gives a string that lives for ever.
-        let text = unsafe { CStr::from_ptr((self.strerror)(code)) };
-        Fault::Failed(format!("{call}: {}", text.to_string_lossy()))
+        let text = unsafe { dl::text((self.mdb_strerror)(code)) };
+        Fault::Failed(format!("{call}: {text}"))
     }
 }
 
@@ -182,11 +116,8 @@ const EMPTY: ffi::MDB_val = ffi::MDB_val { mv_size: 0, mv_data: null_mut() };
 /// The value was filled by the library, and its transaction lives for `'t`.
 #[inline(always)]
 unsafe fn bytes<'t>(val: &ffi::MDB_val) -> &'t [u8] {
-    if val.mv_size == 0 {
-        return &[];
-    }
     // SAFETY: the library gives pointers into its map or the transaction's pages.
-    unsafe { std::slice::from_raw_parts(val.mv_data.cast(), val.mv_size) }
+    unsafe { dl::bytes(val.mv_data.cast(), val.mv_size) }
 }
 
 impl Engine for Lmdb {
@@ -205,25 +136,24 @@ impl Engine for Lmdb {
         if variant == Variant::Map {
             flags |= ffi::MDB_WRITEMAP;
         }
-        let path = dir.join("lmdb");
-        let path = CString::new(path.as_os_str().as_bytes()).map_err(Fault::of("path"))?;
+        let path = dl::c_path(&dir.join("lmdb"))?;
         let (mut env, mut dbi) = (null_mut(), 0);
         // SAFETY: the calls are made in the documented order with valid pointers.
         unsafe {
-            api.check("mdb_env_create", (api.env_create)(&mut env))?;
-            api.check("mdb_env_set_mapsize", (api.env_set_mapsize)(env, 64 << 30))?;
-            let code = (api.env_open)(env, path.as_ptr(), flags as c_uint, 0o644);
+            api.check("mdb_env_create", (api.mdb_env_create)(&mut env))?;
+            api.check("mdb_env_set_mapsize", (api.mdb_env_set_mapsize)(env, 64 << 30))?;
+            let code = (api.mdb_env_open)(env, path.as_ptr(), flags as c_uint, 0o644);
             api.check("mdb_env_open", code)?;
             let mut txn = null_mut();
-            api.check("mdb_txn_begin", (api.begin)(env, null_mut(), 0, &mut txn))?;
-            api.check("mdb_dbi_open", (api.dbi_open)(txn, null(), 0, &mut dbi))?;
-            api.check("mdb_txn_commit", (api.commit)(txn))?;
+            api.check("mdb_txn_begin", (api.mdb_txn_begin)(env, null_mut(), 0, &mut txn))?;
+            api.check("mdb_dbi_open", (api.mdb_dbi_open)(txn, null(), 0, &mut dbi))?;
+            api.check("mdb_txn_commit", (api.mdb_txn_commit)(txn))?;
         }
         // SAFETY: the library gives a string that lives for ever.
-        let version = unsafe { CStr::from_ptr((api.version)(null_mut(), null_mut(), null_mut())) };
+        let version = unsafe { dl::text((api.mdb_version)(null_mut(), null_mut(), null_mut())) };
         let map = if variant == Variant::Map { ", MDB_WRITEMAP" } else { "" };
         let about = About {
-            version: version.to_string_lossy().into_owned(),
+            version,
             settings: format!("{name}{map}, MDB_NOTLS, readers reset and renewed"),
             why: "lmdb.h: NOMETASYNC keeps integrity, NOSYNC may corrupt in a system crash".into(),
         };
@@ -233,13 +163,13 @@ impl Engine for Lmdb {
     fn session(&self) -> Outcome<Thread<'_>> {
         let idle = self.begin(ffi::MDB_RDONLY as c_uint)?;
         // SAFETY: a live read transaction.
-        unsafe { (self.api.reset)(idle) };
+        unsafe { (self.api.mdb_txn_reset)(idle) };
         Ok(Thread { engine: self, idle })
     }
 
     fn flush(&self) -> Outcome<()> {
         // SAFETY: the environment is open.
-        self.api.check("mdb_env_sync", unsafe { (self.api.env_sync)(self.env, 1) })
+        self.api.check("mdb_env_sync", unsafe { (self.api.mdb_env_sync)(self.env, 1) })
     }
 }
 
@@ -247,7 +177,7 @@ impl Lmdb {
     fn begin(&self, flags: c_uint) -> Outcome<*mut ffi::MDB_txn> {
         let mut txn = null_mut();
         // SAFETY: the environment is open.
-        let code = unsafe { (self.api.begin)(self.env, null_mut(), flags, &mut txn) };
+        let code = unsafe { (self.api.mdb_txn_begin)(self.env, null_mut(), flags, &mut txn) };
         self.api.check("mdb_txn_begin", code)?;
         Ok(txn)
     }
@@ -256,14 +186,14 @@ impl Lmdb {
 impl Drop for Lmdb {
     fn drop(&mut self) {
         // SAFETY: sessions borrow the engine, so no transaction outlives it.
-        unsafe { (self.api.env_close)(self.env) };
+        unsafe { (self.api.mdb_env_close)(self.env) };
     }
 }
 
 impl Drop for Thread<'_> {
     fn drop(&mut self) {
         // SAFETY: a read transaction that was reset may be aborted.
-        unsafe { (self.engine.api.abort)(self.idle) };
+        unsafe { (self.engine.api.mdb_txn_abort)(self.idle) };
     }
 }
 
@@ -275,10 +205,10 @@ impl Session for Thread<'_> {
     fn read<R>(&mut self, work: impl for<'t> FnOnce(&mut Txn) -> Outcome<R>) -> Outcome<R> {
         let Lmdb { api, dbi, .. } = *self.engine;
         // SAFETY: the transaction was reset; it is live between renew and reset.
-        api.check("mdb_txn_renew", unsafe { (api.renew)(self.idle) })?;
+        api.check("mdb_txn_renew", unsafe { (api.mdb_txn_renew)(self.idle) })?;
         let result = work(&mut Txn { api, txn: self.idle, dbi });
         // SAFETY: as above; nothing borrows from the transaction any more.
-        unsafe { (api.reset)(self.idle) };
+        unsafe { (api.mdb_txn_reset)(self.idle) };
         result
     }
 
@@ -292,12 +222,12 @@ impl Session for Thread<'_> {
         match work(&mut Txn { api, txn, dbi }) {
             Ok(result) => {
                 // SAFETY: the transaction is live and nothing borrows from it any more.
-                api.check("mdb_txn_commit", unsafe { (api.commit)(txn) })?;
+                api.check("mdb_txn_commit", unsafe { (api.mdb_txn_commit)(txn) })?;
                 Ok(result)
             }
             Err(fault) => {
                 // SAFETY: as above.
-                unsafe { (api.abort)(txn) };
+                unsafe { (api.mdb_txn_abort)(txn) };
                 Err(fault)
             }
         }
@@ -310,7 +240,7 @@ impl Txn {
         let (mut key, mut data) = (val(key), EMPTY);
         // SAFETY: a live transaction; what it gives is used before the next call.
         unsafe {
-            match (self.api.get)(self.txn, self.dbi, &mut key, &mut data) {
+            match (self.api.mdb_get)(self.txn, self.dbi, &mut key, &mut data) {
                 0 => Ok(see(Some(bytes(&data)))),
                 ffi::MDB_NOTFOUND => Ok(see(None)),
                 code => Err(self.api.fault("mdb_get", code)),
@@ -322,7 +252,7 @@ impl Txn {
     fn store(&mut self, key: &[u8], value: &[u8], flags: c_uint) -> Outcome<()> {
         let (mut key, mut data) = (val(key), val(value));
         // SAFETY: a live write transaction; the library copies key and value.
-        let code = unsafe { (self.api.put)(self.txn, self.dbi, &mut key, &mut data, flags) };
+        let code = unsafe { (self.api.mdb_put)(self.txn, self.dbi, &mut key, &mut data, flags) };
         self.api.check("mdb_put", code)
     }
 }
@@ -348,11 +278,11 @@ impl Reader for Txn {
         // SAFETY: a live transaction; the cursor is closed before it ends, what it gives is
         // used before the next call.
         unsafe {
-            api.check("mdb_cursor_open", (api.cursor_open)(self.txn, self.dbi, &mut cursor))?;
+            api.check("mdb_cursor_open", (api.mdb_cursor_open)(self.txn, self.dbi, &mut cursor))?;
             let mut op = if from.is_some() { ffi::MDB_SET_RANGE } else { ffi::MDB_FIRST };
             let mut code = 0;
             while count < most {
-                code = (api.cursor_get)(cursor, &mut key, &mut data, op);
+                code = (api.mdb_cursor_get)(cursor, &mut key, &mut data, op);
                 if code != 0 {
                     break;
                 }
@@ -360,7 +290,7 @@ impl Reader for Txn {
                 op = ffi::MDB_NEXT;
                 count += 1;
             }
-            (api.cursor_close)(cursor);
+            (api.mdb_cursor_close)(cursor);
             if code != 0 && code != ffi::MDB_NOTFOUND {
                 return Err(api.fault("mdb_cursor_get", code));
             }
@@ -389,7 +319,7 @@ impl Writer for Txn {
     fn delete(&mut self, key: &[u8]) -> Outcome<()> {
         let mut key = val(key);
         // SAFETY: a live write transaction.
-        match unsafe { (self.api.del)(self.txn, self.dbi, &mut key, null_mut()) } {
+        match unsafe { (self.api.mdb_del)(self.txn, self.dbi, &mut key, null_mut()) } {
             0 | ffi::MDB_NOTFOUND => Ok(()),
             code => Err(self.api.fault("mdb_del", code)),
         }

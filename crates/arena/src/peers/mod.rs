@@ -4,17 +4,26 @@
 //! Everything is static, so that each engine's calls are as direct as in a program that uses it
 //! alone. Only one engine is opened in a process: two may export the same C symbols.
 
+mod dl;
 #[cfg(feature = "fjall")]
 pub(crate) mod fjall;
+pub(crate) mod kyoto;
+pub(crate) mod leveldb;
 pub(crate) mod lmdb;
+#[cfg(feature = "libmdbx")]
+pub(crate) mod mdbx;
 #[cfg(feature = "redb")]
 pub(crate) mod redb;
+pub(crate) mod rocksdb;
+pub(crate) mod shim;
 #[cfg(feature = "sled")]
 pub(crate) mod sled;
+pub(crate) mod sqlite;
 pub(crate) mod zubilo;
 
 use std::fmt::Display;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::spec::Class;
 
@@ -40,14 +49,35 @@ impl Fault {
 /// fit in memory. Engines that map their file use the kernel's.
 pub(crate) const CACHE: usize = 1 << 30;
 
-/// Waits until `quiet` has said yes five times in a row, at most two minutes.
-#[cfg_attr(not(feature = "fjall"), allow(dead_code))]
-pub(crate) fn until_quiet(mut quiet: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
+/// Waits until `quiet` has said yes three times in a row, at most two minutes.
+fn until_quiet(mut quiet: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
     let (mut calm, mut waited) = (0, 0);
-    while calm < 5 && waited < 12_000 {
+    while calm < 3 && waited < 12_000 {
         calm = if quiet()? { calm + 1 } else { 0 };
         waited += 1;
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Waits until this process has hardly used the CPU three times in a row: for engines that tell
+/// nothing of their threads.
+fn until_idle() -> Outcome<()> {
+    let mut before = crate::clock::cpu_now();
+    until_quiet(|| {
+        let now = crate::clock::cpu_now();
+        let used = now - std::mem::replace(&mut before, now);
+        Ok(used < 0.001)
+    })
+}
+
+/// Flushes the files of an engine that has no call for that.
+fn flush_files(dir: &Path) -> Outcome<()> {
+    for entry in std::fs::read_dir(dir).map_err(Fault::of("read the directory"))? {
+        let path = entry.map_err(Fault::of("read the directory"))?.path();
+        // A file that a compaction has removed meanwhile needs no flush.
+        let Ok(file) = std::fs::File::open(&path) else { continue };
+        file.sync_all().map_err(Fault::of("fsync"))?;
     }
     Ok(())
 }
@@ -98,6 +128,12 @@ pub(crate) trait Session {
         &mut self,
         work: impl for<'t> FnOnce(&mut Self::Reader<'t>) -> Outcome<R>,
     ) -> Outcome<R>;
+
+    /// One look-up in a transaction of its own, in the shortest way that the engine has.
+    #[inline(always)]
+    fn get_once<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
+        self.read(|reader| reader.get(key, see))
+    }
 
     /// Runs `work` in a transaction and commits it. It runs again if the engine refuses the
     /// commit because of another thread.
@@ -165,6 +201,8 @@ pub(crate) enum Variant {
     Foreign,
     /// SQLite's rollback journal.
     Journal,
+    /// Berkeley DB among the engines that need a shim.
+    Berkeley,
 }
 
 /// An engine as the command line names it.
@@ -184,9 +222,18 @@ pub(crate) const ENTRIES: &[Entry] = &[
     entry("zubilo-c", "Zubilo through LMDB's C interface"),
     entry("lmdb", "LMDB"),
     entry("lmdb-map", "LMDB, writable map"),
+    entry("libmdbx", "libmdbx"),
+    entry("libmdbx-map", "libmdbx, writable map"),
     entry("redb", "redb"),
     entry("fjall", "fjall"),
     entry("sled", "sled"),
+    entry("rocksdb", "RocksDB"),
+    entry("leveldb", "LevelDB"),
+    entry("wiredtiger", "WiredTiger, B-tree"),
+    entry("berkeleydb", "Berkeley DB, B-tree"),
+    entry("kyoto", "Kyoto Cabinet, TreeDB"),
+    entry("sqlite-wal", "SQLite, write-ahead log"),
+    entry("sqlite-journal", "SQLite, rollback journal"),
 ];
 
 /// Runs `$serve::<Engine>(variant, ...)` for the entry of a name; the value is none for a name that
@@ -200,12 +247,23 @@ macro_rules! with_engine {
             "zubilo-c" => Some($serve::<peers::lmdb::Lmdb>(Variant::Foreign, $($arg),*)),
             "lmdb" => Some($serve::<peers::lmdb::Lmdb>(Variant::Plain, $($arg),*)),
             "lmdb-map" => Some($serve::<peers::lmdb::Lmdb>(Variant::Map, $($arg),*)),
+            #[cfg(feature = "libmdbx")]
+            "libmdbx" => Some($serve::<peers::mdbx::Mdbx>(Variant::Plain, $($arg),*)),
+            #[cfg(feature = "libmdbx")]
+            "libmdbx-map" => Some($serve::<peers::mdbx::Mdbx>(Variant::Map, $($arg),*)),
             #[cfg(feature = "redb")]
             "redb" => Some($serve::<peers::redb::Redb>(Variant::Plain, $($arg),*)),
             #[cfg(feature = "fjall")]
             "fjall" => Some($serve::<peers::fjall::Fjall>(Variant::Plain, $($arg),*)),
             #[cfg(feature = "sled")]
             "sled" => Some($serve::<peers::sled::Sled>(Variant::Plain, $($arg),*)),
+            "rocksdb" => Some($serve::<peers::rocksdb::Rocks>(Variant::Plain, $($arg),*)),
+            "leveldb" => Some($serve::<peers::leveldb::Level>(Variant::Plain, $($arg),*)),
+            "wiredtiger" => Some($serve::<peers::shim::Shim>(Variant::Plain, $($arg),*)),
+            "berkeleydb" => Some($serve::<peers::shim::Shim>(Variant::Berkeley, $($arg),*)),
+            "kyoto" => Some($serve::<peers::kyoto::Kyoto>(Variant::Plain, $($arg),*)),
+            "sqlite-wal" => Some($serve::<peers::sqlite::Sqlite>(Variant::Plain, $($arg),*)),
+            "sqlite-journal" => Some($serve::<peers::sqlite::Sqlite>(Variant::Journal, $($arg),*)),
             _ => None,
         }
     }};

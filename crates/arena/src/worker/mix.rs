@@ -9,7 +9,7 @@ use super::timing::{Clock, Latency};
 use super::{Done, timed};
 use crate::data::Data;
 use crate::keys::{Chooser, KEY_MAX};
-use crate::peers::{Engine, Fault, Outcome, Reader, Session};
+use crate::peers::{Engine, Fault, Outcome, Session};
 use crate::spec::{Bound, Part};
 
 /// Look-ups from one taken latency to the next.
@@ -109,9 +109,8 @@ fn read<E: Engine>(
             let serial = flock[chooser.below(flock.len() as u64) as usize];
             let key = data.key(serial, &mut key);
             let began = (i == 0).then(Instant::now);
-            let right = session.read(|reader| {
-                reader.get(key, |v| v.is_some_and(|v| data.age_of(serial, v).is_some()))
-            })?;
+            let right =
+                session.get_once(key, |v| v.is_some_and(|v| data.age_of(serial, v).is_some()))?;
             if let Some(began) = began {
                 latency.add(began);
             }

@@ -114,17 +114,14 @@ pub(super) fn get(
     } else {
         let parts = timed(|| {
             one(
-                &mut |key, serial| {
-                    session.read(|reader| reader.get(key, |v| is_right(data, keys, serial, v)))
-                },
+                &mut |key, serial| session.get_once(key, |v| is_right(data, keys, serial, v)),
                 bound,
             )
         })?;
         one(
             &mut |key, serial| {
                 let began = Instant::now();
-                let right =
-                    session.read(|reader| reader.get(key, |v| is_right(data, keys, serial, v)));
+                let right = session.get_once(key, |v| is_right(data, keys, serial, v));
                 latency.add(began);
                 right
             },
