@@ -40,6 +40,10 @@ sim_short() { # the short run: a fixed set of seeds, a few minutes at most
     limit cargo run --release --manifest-path crates/sim/Cargo.toml -- --short
 }
 
+planted_bugs() { # bugs planted in the engine must be found
+    limit cargo test --release -p sim --features planted --test planted
+}
+
 loom_models() {
     # Another configuration of the same crates: a target folder of its own keeps both builds warm.
     export RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
@@ -56,6 +60,7 @@ step "docs" env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 step "tests" limit cargo test --workspace
 if [ -f crates/sim/Cargo.toml ]; then
     step "simulated disk" sim_short
+    step "planted bugs" planted_bugs
 fi
 step "models" loom_models # the last one: it changes the environment
 finish

@@ -184,11 +184,6 @@ impl<'l> Replay<'l> {
         Some(self.events.get(self.at.checked_sub(1)?)?)
     }
 
-    /// Whether the file is certainly in its directory.
-    pub fn exists(&self) -> bool {
-        self.exists
-    }
-
     /// Writes that are not certainly on disk.
     pub fn pending_writes(&self) -> usize {
         self.pending.iter().filter(|&&i| is_write(&self.events[i])).count()
@@ -209,7 +204,7 @@ impl<'l> Replay<'l> {
 
     /// A state of the disk.
     pub fn image(&self, choice: Choice, metas_end: u64, rng: &mut Rng) -> Vec<u8> {
-        if choice == Choice::Absent && !self.exists {
+        if matches!(choice, Choice::Absent | Choice::None) && !self.exists {
             return Vec::new();
         }
         let writes = self.pending_writes();

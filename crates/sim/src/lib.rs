@@ -3,12 +3,16 @@
 //!
 //! `disk` logs what the store does to its file, `image` makes crash states from the log, `model`
 //! knows what the store should hold, `life` runs workloads (`plan`) beside the model, and `run`
-//! crashes them. Everything follows from a workload's name and a seed. See `docs/reliability.md`.
+//! crashes them. `hunt` plants bugs to see that they are found. Everything follows from a workload's name and a seed. See `docs/reliability.md`.
 
+pub mod decay;
 pub mod disk;
+#[cfg(feature = "planted")]
+pub mod hunt;
 pub mod image;
 pub mod life;
 pub mod model;
 pub mod plan;
 pub mod rng;
 pub mod run;
+pub mod watch;

@@ -4,7 +4,10 @@
 //! knows at each event what must and what may be found. Readers are held open over many commits;
 //! when they end, they must still see what they saw.
 
+use std::collections::btree_map::Entry;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use zubilo::{Env, Error, ReadTxn, WriteTxn};
@@ -13,6 +16,7 @@ use crate::disk::{Call, Effect, Killed, Mark, SimDisk};
 use crate::model::{History, State, compare};
 use crate::plan::{Mode, Plan, Shape, Twist};
 use crate::rng::Rng;
+use crate::watch::beat;
 
 /// What the judge found wrong.
 #[derive(Clone, Debug)]
@@ -58,9 +62,13 @@ pub struct Life {
     disk: SimDisk,
     env: Option<Env>,
     mode: Mode,
+    /// The other process, if there are two, and its lock file.
+    other: Option<(Env, Mode)>,
+    lock_file: Option<LockFile>,
     boot: u8,
     history: History,
-    /// What the newest commit left.
+    /// The newest commit, and what it left.
+    newest: u64,
     now: Arc<State>,
     readers: Vec<(ReadTxn, Arc<State>)>,
     rng: Rng,
@@ -85,8 +93,19 @@ impl Life {
         rng: Rng,
     ) -> Result<Life, Failure> {
         let boot = [expect.boot; 16];
-        let env = Env::open_parts(Box::new(disk.clone()), boot, plan.options(plan.mode))
-            .map_err(corrupt("open"))?;
+        let lock_file = (plan.twist == Twist::Processes).then(LockFile::new);
+        let open = |mode| match &lock_file {
+            None => Env::open_parts(Box::new(disk.clone()), boot, plan.options(mode)),
+            Some(lock) => {
+                let data = Box::new(disk.clone());
+                Env::open_parts_shared(data, &lock.0, boot, plan.options(mode))
+            }
+        };
+        let env = open(plan.mode).map_err(corrupt("open"))?;
+        let other = match &lock_file {
+            None => None,
+            Some(_) => Some((open(Mode::Sync).map_err(corrupt("join"))?, Mode::Sync)),
+        };
         let read = env.read().map_err(corrupt("read"))?;
         let txn = read.id().0;
         if txn < expect.floor {
@@ -111,8 +130,11 @@ impl Life {
             disk: disk.clone(),
             env: Some(env),
             mode: plan.mode,
+            other,
+            lock_file,
             boot: expect.boot,
             history,
+            newest: txn,
             now,
             readers: Vec::new(),
             rng,
@@ -151,6 +173,10 @@ impl Life {
     fn transaction(&mut self) -> Result<(), StepError> {
         let env = self.env();
         let mut txn = env.write()?;
+        if txn.id().0 != self.newest + 1 {
+            // What a killed process had written whole was taken over.
+            self.look_around()?;
+        }
         let mut state = (*self.now).clone();
         change(&mut txn, &mut state, &mut self.rng, &self.plan.shape, 0)?;
         if self.rng.one_in(12) {
@@ -172,6 +198,7 @@ impl Life {
             return Err(Failure::Misbehaved("acknowledged after a failed flush".into()).into());
         }
         self.history.settle(id);
+        self.newest = id;
         self.now = state;
         self.disk.mark(Mark::Ack(id));
         if self.mode == Mode::Sync {
@@ -180,12 +207,12 @@ impl Life {
         Ok(())
     }
 
-    fn newest(&self) -> Result<u64, Failure> {
+    fn found(&self) -> Result<u64, Failure> {
         Ok(self.env().read().map_err(corrupt("read"))?.id().0)
     }
 
     fn sync(&mut self) -> Result<(), StepError> {
-        let newest = self.newest()?;
+        let newest = self.found()?;
         self.env().sync()?;
         self.disk.mark(Mark::Durable(newest));
         Ok(())
@@ -205,8 +232,19 @@ impl Life {
         Ok(())
     }
 
+    /// The other process goes on.
+    fn swap(&mut self) {
+        if let (Some((env, mode)), Some(mine)) = (&mut self.other, &mut self.env) {
+            std::mem::swap(env, mine);
+            std::mem::swap(mode, &mut self.mode);
+        }
+    }
+
     /// A transaction or a checkpoint, by chance.
     fn ordinary(&mut self) -> Result<(), StepError> {
+        if self.rng.one_in(3) {
+            self.swap();
+        }
         self.turn_readers()?;
         if self.plan.sync_one_in > 0 && self.rng.one_in(self.plan.sync_one_in) {
             self.sync()
@@ -218,7 +256,7 @@ impl Life {
     /// Closes the store, in order or as if killed, and opens it again on the same boot.
     fn reopen(&mut self) -> Result<(), Failure> {
         self.readers.clear();
-        let newest = self.newest()?;
+        let newest = self.found()?;
         let env = self.env.take().expect("open");
         if self.rng.one_in(2) {
             env.close_without_sync();
@@ -231,7 +269,7 @@ impl Life {
         let env = Env::open_parts(Box::new(self.disk.clone()), [self.boot; 16], options)
             .map_err(corrupt("reopen"))?;
         self.env = Some(env);
-        let found = self.newest()?;
+        let found = self.found()?;
         if found != newest {
             return Err(Failure::Lost(format!("{found} after a restart, was {newest}")));
         }
@@ -249,9 +287,8 @@ impl Life {
         }
         let read = self.env().read().map_err(corrupt("read"))?;
         self.now = self.history.matches(&read).map_err(Failure::Corrupt)?;
-        let txn = read.id().0;
-        drop(read);
-        self.disk.mark(Mark::Ack(txn));
+        self.newest = read.id().0;
+        self.disk.mark(Mark::Ack(self.newest));
         Ok(())
     }
 }
@@ -287,6 +324,7 @@ impl StepError {
 /// Lives `steps` steps; stops early once nothing more can be acknowledged.
 pub fn live(life: &Shared, steps: u64) -> Result<(), Failure> {
     for _ in 0..steps {
+        beat();
         step(life)?;
         if lock(life).poisoned {
             break;
@@ -308,6 +346,10 @@ pub fn end(life: &Shared) {
     if let Some(env) = life.env.take() {
         env.close_without_sync();
     }
+    if let Some((env, _)) = life.other.take() {
+        env.close_without_sync();
+    }
+    life.lock_file = None;
 }
 
 fn step(life: &Shared) -> Result<(), Failure> {
@@ -324,13 +366,30 @@ fn step(life: &Shared) -> Result<(), Failure> {
         Twist::Reopens => lock(life).reopen(),
         Twist::Faults => with_fault(&mut lock(life)),
         Twist::Interleaved => interleaved(life).map_err(StepError::unexpected),
-        Twist::Kills => with_kill(life, false),
-        Twist::Hostile => with_kill(life, hostile),
+        Twist::Kills => with_kill(life, Inner::Ordinary),
+        Twist::Processes => {
+            if lock(life).rng.one_in(2) {
+                with_kill(life, Inner::BetweenProcesses)
+            } else {
+                between_processes(life).map_err(StepError::unexpected)
+            }
+        }
+        Twist::Hostile => {
+            with_kill(life, if hostile { Inner::Interleaved } else { Inner::Ordinary })
+        }
     }
 }
 
+/// What a killed process was doing.
+#[derive(Clone, Copy)]
+enum Inner {
+    Ordinary,
+    Interleaved,
+    BetweenProcesses,
+}
+
 /// A step in which one process is killed while the others go on.
-fn with_kill(life: &Shared, interleave: bool) -> Result<(), Failure> {
+fn with_kill(life: &Shared, inner: Inner) -> Result<(), Failure> {
     let disk = {
         let mut life = lock(life);
         let effect = if life.rng.one_in(2) { Effect::KillBefore } else { Effect::KillAfter };
@@ -338,9 +397,10 @@ fn with_kill(life: &Shared, interleave: bool) -> Result<(), Failure> {
         life.disk.plan(Call::Any, after, effect, false);
         life.disk.clone()
     };
-    let ran = catch_unwind(AssertUnwindSafe(|| match interleave {
-        true => interleaved(life),
-        false => lock(life).ordinary(),
+    let ran = catch_unwind(AssertUnwindSafe(|| match inner {
+        Inner::Ordinary => lock(life).ordinary(),
+        Inner::Interleaved => interleaved(life),
+        Inner::BetweenProcesses => between_processes(life),
     }));
     disk.unplan();
     disk.set_hook(None);
@@ -351,17 +411,20 @@ fn with_kill(life: &Shared, interleave: bool) -> Result<(), Failure> {
     }
 }
 
-/// A checkpoint with commits between its calls, or a commit with a checkpoint between its.
+/// A checkpoint with commits between its calls, or a commit with a checkpoint between its. Neither
+/// from inside a flush to another one: of these a process has one at a time.
 fn interleaved(life: &Shared) -> Result<(), StepError> {
     let (env, disk, kind, mut after) = {
         let mut life = lock(life);
+        // Clears away what a killed writer left, which takes a flush.
+        drop(life.env().write()?);
         let kind = life.rng.below(3);
         (life.env(), life.disk.clone(), kind, life.rng.below(4))
     };
     if kind > 0 {
         // In the middle of a commit; refused where the commit holds what it needs.
-        let hook = move |_| {
-            if after == 0 {
+        let hook = move |call| {
+            if after == 0 && call != Call::Sync {
                 let _ = env.sync();
             }
             after = after.wrapping_sub(1);
@@ -376,6 +439,9 @@ fn interleaved(life: &Shared) -> Result<(), StepError> {
         disk.set_hook(None);
         life.switch(mode)?;
         return done;
+    }
+    if lock(life).mode == Mode::Sync {
+        return lock(life).ordinary();
     }
     let newest = env.read()?.id().0;
     let inside: Arc<Mutex<Result<(), StepError>>> = Arc::new(Mutex::new(Ok(())));
@@ -399,6 +465,82 @@ fn interleaved(life: &Shared) -> Result<(), StepError> {
     Ok(())
 }
 
+/// Where one process is refused because the other holds a lock, which it would wait for if both
+/// were not one thread.
+fn unless_busy(result: Result<(), StepError>) -> Result<(), StepError> {
+    match result {
+        Err(StepError::Refused(Error::Busy(_))) => Ok(()),
+        other => other,
+    }
+}
+
+/// A transaction or a checkpoint of one process, with what the other does between its calls.
+fn between_processes(life: &Shared) -> Result<(), StepError> {
+    let (disk, commits, mut after) = {
+        let mut life = lock(life);
+        if life.rng.one_in(2) {
+            life.swap();
+        }
+        (life.disk.clone(), life.rng.one_in(2), life.rng.below(5))
+    };
+    if commits {
+        let mut life = lock(life);
+        let other = life.other.as_ref().expect("two processes").0.clone();
+        disk.set_hook(Some(Box::new(move |_| {
+            if after == 0 {
+                let _ = other.sync();
+            }
+            after = after.wrapping_sub(1);
+        })));
+        let done = life.transaction();
+        disk.set_hook(None);
+        return done;
+    }
+    let env = lock(life).env();
+    let newest = env.read()?.id().0;
+    let inside: Arc<Mutex<Result<(), StepError>>> = Arc::new(Mutex::new(Ok(())));
+    let (cell, seen) = (Arc::clone(life), Arc::clone(&inside));
+    lock(life).swap();
+    disk.set_hook(Some(Box::new(move |_| {
+        let mut life = lock(&cell);
+        for _ in 0..life.rng.below(4) {
+            let done = if life.rng.one_in(3) { life.sync() } else { life.transaction() };
+            if let Err(error) = unless_busy(done) {
+                *seen.lock().unwrap_or_else(|e| e.into_inner()) = Err(error);
+            }
+        }
+    })));
+    let synced = env.sync();
+    disk.set_hook(None);
+    std::mem::replace(&mut *inside.lock().unwrap_or_else(|e| e.into_inner()), Ok(()))?;
+    match synced {
+        Ok(()) => disk.mark(Mark::Durable(newest)),
+        Err(error) => unless_busy(Err(error.into()))?,
+    }
+    Ok(())
+}
+
+/// The lock file of a simulated store; the real one of a path that is used for nothing else.
+struct LockFile(PathBuf);
+
+impl LockFile {
+    fn new() -> LockFile {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("zubilo-sim-{}-{number}", std::process::id());
+        LockFile(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        let mut name = self.0.clone().into_os_string();
+        name.push("-lock");
+        // It is only litter.
+        let _ = std::fs::remove_file(name);
+    }
+}
+
 impl Life {
     /// Goes on with another durability, after a restart without a flush.
     fn switch(&mut self, mode: Mode) -> Result<(), Failure> {
@@ -406,7 +548,7 @@ impl Life {
             return Ok(());
         }
         self.readers.clear();
-        let newest = self.newest()?;
+        let newest = self.found()?;
         // Hooks hold a handle of the old store, which must not be used beside the new one.
         self.disk.set_hook(None);
         self.env.take().expect("open").close_without_sync();
@@ -416,8 +558,8 @@ impl Life {
         let hooked = env.clone();
         let mut after = self.rng.below(4);
         self.disk.set_hook((mode == Mode::Sync).then(|| {
-            Box::new(move |_| {
-                if after == 0 {
+            Box::new(move |call| {
+                if after == 0 && call != Call::Sync {
                     let _ = hooked.sync();
                 }
                 after = after.wrapping_sub(1);
@@ -425,7 +567,7 @@ impl Life {
         }));
         self.env = Some(env);
         self.mode = mode;
-        let found = self.newest()?;
+        let found = self.found()?;
         if found < newest {
             return Err(Failure::Lost(format!("{found} after a restart, was {newest}")));
         }
@@ -479,7 +621,7 @@ fn value(rng: &mut Rng, shape: &Shape) -> Vec<u8> {
     let len = if large { rng.below(shape.large) } else { rng.below(shape.value) };
     let mut value = Vec::with_capacity(len as usize + 8);
     while value.len() < len as usize {
-        value.extend_from_slice(&rng.next().to_le_bytes());
+        value.extend_from_slice(&rng.number().to_le_bytes());
     }
     value.truncate(len as usize);
     value
@@ -545,7 +687,7 @@ fn change_tables(
     shape: &Shape,
     name: Vec<u8>,
 ) -> zubilo::Result<()> {
-    if let std::collections::btree_map::Entry::Vacant(place) = state.entry(name.clone()) {
+    if let Entry::Vacant(place) = state.entry(name.clone()) {
         txn.create_table(&name, zubilo::TableOptions::new())?;
         place.insert(Arc::default());
         return Ok(());

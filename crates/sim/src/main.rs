@@ -16,6 +16,7 @@ usage: sim [--states N] [--seed S] [--workload NAME] [--threads T] [--short] [--
   --workload NAME only this workload, once with the seed: repeats what a failure names
   --threads T     default: as many as processors
   --short         a fixed run of a few minutes at most
+  --planted       hunts each planted bug and prints the table (needs the feature planted)
   --list          names of the workloads";
 
 struct Wish {
@@ -45,6 +46,7 @@ fn parse() -> Result<Option<Wish>, String> {
             "--threads" => wish.threads = number("--threads")?.max(1) as usize,
             "--workload" => wish.only = args.next(),
             "--short" => wish.states = 20_000,
+            "--planted" => return planted().map(|()| None),
             "--list" => {
                 plan::all().iter().for_each(|p| println!("{}", p.name));
                 return Ok(None);
@@ -54,6 +56,24 @@ fn parse() -> Result<Option<Wish>, String> {
     }
     wish.repeat = wish.only.is_some() && !sized;
     Ok(Some(wish))
+}
+
+#[cfg(feature = "planted")]
+fn planted() -> Result<(), String> {
+    println!("| planted bug | workloads | states until found | found as |");
+    println!("|---|---|---|---|");
+    for (bug, names) in sim::hunt::HUNTS {
+        let found = sim::hunt::prove(bug, names)?;
+        let names = if names.is_empty() { "decay".into() } else { names.join(", ") };
+        let failure = found.failure.unwrap_or_default();
+        println!("| {bug:?} | {names} | {} | {failure} |", found.states);
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "planted"))]
+fn planted() -> Result<(), String> {
+    Err("build with --features planted".into())
 }
 
 #[derive(Default)]

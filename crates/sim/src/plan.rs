@@ -25,6 +25,9 @@ pub enum Twist {
     Interleaved,
     /// Both of these.
     Hostile,
+    /// Two processes, one with durable commits, one with weak ones, that come in between each
+    /// other's calls and are killed.
+    Processes,
     /// Calls fail.
     Faults,
 }
@@ -199,8 +202,15 @@ fn hostile_plans() -> Vec<Plan> {
     vec![
         Plan { twist: Twist::Kills, ..plain("kills-sync", Mode::Sync, SMALL) },
         weak("kills-nosync", Twist::Kills),
+        Plan {
+            twist: Twist::Kills,
+            dirty_limit: 24 << 10,
+            ..plain("kills-spill", Mode::Sync, Shape { changes: 60, value: 400, ..large })
+        },
         weak("interleaved", Twist::Interleaved),
         weak("hostile", Twist::Hostile),
+        weak("processes", Twist::Processes),
+        Plan { shape: large, ..weak("processes-large", Twist::Processes) },
         Plan { twist: Twist::Faults, ..plain("faults-sync", Mode::Sync, large) },
         weak("faults-nosync", Twist::Faults),
         Plan { dirty_limit: 24 << 10, shape: large, ..weak("faults-spill", Twist::Faults) },

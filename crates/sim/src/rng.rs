@@ -11,8 +11,7 @@ impl Rng {
     }
 
     /// Any number.
-    #[expect(clippy::should_implement_trait, reason = "a generator without an end")]
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -22,7 +21,7 @@ impl Rng {
 
     /// A number below `n`; 0 when `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        if n == 0 { 0 } else { self.next() % n }
+        if n == 0 { 0 } else { self.number() % n }
     }
 
     /// An index of something that is `len` long.
@@ -37,6 +36,6 @@ impl Rng {
 
     /// A generator for a part of the run, so that one part does not shift the numbers of the next.
     pub fn fork(&mut self) -> Rng {
-        Rng(self.next())
+        Rng(self.number())
     }
 }

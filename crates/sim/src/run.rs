@@ -1,6 +1,7 @@
 //! A run: one life of a workload, then the states that its log allows, each opened, judged, used
 //! and opened again; some of them crash once more.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use crate::disk::{Event, SimDisk};
@@ -9,6 +10,7 @@ use crate::life::{Expect, Failure, Life, end, live};
 use crate::model::History;
 use crate::plan::Plan;
 use crate::rng::Rng;
+use crate::watch::{beat, watch};
 
 /// Writes below which all subsets are tried, where a workload asks for it.
 const EXHAUSTIVE_MAX: usize = 7;
@@ -40,7 +42,8 @@ impl Outcome {
         self.failures.extend(other.failures);
     }
 
-    fn fail(&mut self, place: String, failure: &Failure) {
+    /// Adds a failure.
+    pub fn fail(&mut self, place: String, failure: &Failure) {
         match failure {
             Failure::Lost(_) => self.lost += 1,
             Failure::Corrupt(_) => self.corrupt += 1,
@@ -76,8 +79,14 @@ struct Scene<'s> {
 impl<'p> Run<'p> {
     /// Runs `plan` with `seed` and judges about `states` states.
     pub fn start(plan: &'p Plan, seed: u64, states: u64, prepare: Prepare) -> Outcome {
+        let _watched = watch(format!("{} --seed {seed}", plan.name));
         let mut run = Run { plan, seed, prepare, outcome: Outcome::default(), fail_fast: true };
-        run.first_life(states);
+        // A panic of the engine is a failure like others; its message has been printed.
+        let run_all = AssertUnwindSafe(|| run.first_life(states));
+        if catch_unwind(run_all).is_err() {
+            let place = run.place(&format!("state {}", run.outcome.states));
+            run.outcome.fail(place, &Failure::Misbehaved("a panic".into()));
+        }
         run.outcome
     }
 
@@ -165,20 +174,20 @@ impl<'p> Run<'p> {
     /// One state: judged, used, perhaps crashed again.
     fn crash(&mut self, scene: &Scene<'_>, replay: &Replay<'_>, choice: Choice, rng: &mut Rng) {
         self.outcome.states += 1;
+        beat();
         let place = format!(
             "state {} generation {} event {} {choice:?}",
             self.outcome.states,
             scene.generation,
             replay.position()
         );
-        let metas_end = 3 * u64::from(self.plan.page_size);
+        let metas_end = 4 * u64::from(self.plan.page_size);
         let image = replay.image(choice, metas_end, rng);
         let kill = choice.is_kill();
         let (floor, boot) = match kill {
             true => (replay.acked, scene.boot),
             false => (replay.durable_txn, scene.boot + 1),
         };
-        let floor = if choice == Choice::Absent && !replay.exists() { 0 } else { floor };
         let expect = Expect { floor, ceiling: replay.attempted, boot, fresh: !kill };
         let disk = SimDisk::new(&image, self.plan.writable);
         (self.prepare)(&disk);

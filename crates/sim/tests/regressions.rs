@@ -1,12 +1,13 @@
 //! The smallest program for each bug of the protocol that the simulation or a reading of it found.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
-use sim::disk::{Call, Effect, SimDisk};
+use sim::disk::{Call, Effect, Event, SimDisk};
 use sim::image::{Choice, Replay, Start};
 use sim::model::History;
 use sim::rng::Rng;
-use zubilo::{Durability, Env, Options, Result};
+use zubilo::{Durability, Env, Error, Options, Result};
 
 fn open(disk: &SimDisk, boot: u8, durability: Durability) -> Env {
     let options = Options::new().durability(durability).max_readers(8);
@@ -53,7 +54,23 @@ fn power_cut(disk: &SimDisk, choice: Choice) -> SimDisk {
     let events = disk.events();
     let mut replay = Replay::new(&start, &events);
     while replay.step() {}
-    SimDisk::new(&replay.image(choice, 3 * 4096, &mut Rng::new(1)), false)
+    SimDisk::new(&replay.image(choice, 4 * 4096, &mut Rng::new(1)), false)
+}
+
+/// The disk after a power cut at the end of the log with everything on it but what was written later
+/// over the first thing that is not flushed and lies among the metas.
+fn power_cut_with_old_meta(disk: &SimDisk) -> SimDisk {
+    let events = disk.events();
+    let flushed = events.iter().rposition(|e| matches!(**e, Event::Sync { .. })).unwrap();
+    let writes = events[flushed..].iter().filter_map(|e| match **e {
+        Event::Write { at, .. } => Some(at),
+        _ => None,
+    });
+    let writes: Vec<u64> = writes.collect();
+    let old = writes.iter().position(|at| *at < 4 * 4096).unwrap();
+    let later = |(n, at): (usize, &u64)| u64::from(n <= old || *at != writes[old]) << n;
+    let bits = writes.iter().enumerate().map(later).sum();
+    power_cut(disk, Choice::Exactly(bits))
 }
 
 /// A panic inside a commit left the writer lock held and the books half-way.
@@ -96,4 +113,215 @@ fn a_checkpoint_in_the_middle_of_a_commit() {
     disk.set_hook(None);
     drop(env);
     assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 2);
+}
+
+/// A checkpoint whose process was killed left a pending meta that nothing pinned: the others used
+/// its pages again, and after a power cut it was believed.
+#[test]
+fn a_killed_checkpoint_keeps_its_pages() {
+    for effect in [Effect::KillBefore, Effect::KillAfter] {
+        let disk = SimDisk::new(&[], false);
+        let env = open(&disk, 1, Durability::NoSync);
+        commit(&env, 1).unwrap();
+        env.sync().unwrap();
+        commit(&env, 2).unwrap();
+        killed(&disk, Call::Write, 0, effect, || drop(env.sync()));
+        for i in 3..8 {
+            commit(&env, i).unwrap();
+        }
+        let found = value(&open(&power_cut(&disk, Choice::All), 2, Durability::Sync));
+        assert!(found == 1 || found == 2, "{found}");
+        // What the killed one began does not stay for ever.
+        env.sync().unwrap();
+        env.sync().unwrap();
+        assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 7);
+    }
+}
+
+/// Steady and pending metas in their slots, and the newest one overwritten by a process that was
+/// killed before it published: the newest commit had no meta any more.
+#[test]
+fn the_newest_meta_survives_the_death_of_its_overwriter() {
+    for effect in [Effect::KillBefore, Effect::KillAfter] {
+        let disk = SimDisk::new(&[], false);
+        let env = open(&disk, 1, Durability::NoSync);
+        commit(&env, 1).unwrap();
+        env.sync().unwrap();
+        commit(&env, 2).unwrap();
+        // Pending and no more.
+        killed(&disk, Call::Write, 0, Effect::KillAfter, || drop(env.sync()));
+        commit(&env, 3).unwrap();
+        killed(&disk, Call::Write, 1, effect, || drop(commit(&env, 4)));
+        assert!(env.info().unwrap().newest.0 >= 4);
+        let found = value(&env);
+        assert!(found == 3 || found == 4, "{found}");
+        commit(&env, 5).unwrap();
+        assert_eq!(value(&env), 5);
+        env.sync().unwrap();
+        assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 5);
+    }
+}
+
+/// After the write of a meta had failed, the newest meta was looked for in the wrong slot.
+#[test]
+fn a_failed_write_of_a_meta_does_no_harm() {
+    for effect in [Effect::Fail(libc::EIO), Effect::Short(libc::ENOSPC)] {
+        let disk = SimDisk::new(&[], false);
+        let env = open(&disk, 1, Durability::NoSync);
+        for i in 1..9 {
+            commit(&env, i).unwrap();
+            disk.plan(Call::Write, 0, effect, false);
+            assert!(matches!(env.sync(), Err(Error::Io { .. })));
+            assert_eq!(value(&env), i);
+            disk.plan(Call::Write, 1, effect, false);
+            assert!(matches!(commit(&env, 99), Err(Error::Io { .. })));
+            assert_eq!(value(&env), i);
+            if i % 2 == 0 {
+                env.sync().unwrap();
+            }
+        }
+    }
+}
+
+/// A creator killed before it had flushed the directory left that undone for ever: a power cut took
+/// the file with all commits.
+#[test]
+fn a_killed_creation_is_completed() {
+    let disk = SimDisk::new(&[], false);
+    killed(&disk, Call::SyncDirectory, 0, Effect::KillBefore, || {
+        drop(open(&disk, 1, Durability::Sync));
+    });
+    commit(&open(&disk, 1, Durability::Sync), 1).unwrap();
+    assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 1);
+}
+
+/// A flush of another thread failed in the middle of a commit; the commit's own flush succeeded
+/// afterwards, which proves nothing, and it was acknowledged.
+#[test]
+fn a_failed_flush_of_another_thread_is_not_overlooked() {
+    let disk = SimDisk::new(&[], false);
+    let env = open(&disk, 1, Durability::NoSync);
+    commit(&env, 1).unwrap();
+    env.close_without_sync();
+    let env = open(&disk, 1, Durability::Sync);
+    let (inside, failing) = (env.clone(), disk.clone());
+    disk.set_hook(Some(Box::new(move |call| {
+        if call == Call::Write {
+            failing.plan(Call::Sync, 0, Effect::Fail(libc::EIO), false);
+            // Refused where the commit holds the lock of the metas.
+            let _ = inside.sync();
+            failing.unplan();
+        }
+    })));
+    assert!(matches!(commit(&env, 2), Err(Error::Poisoned | Error::Io { .. })));
+    assert!(matches!(env.write(), Err(Error::Poisoned)));
+    disk.set_hook(None);
+    assert_eq!(value(&env), 1);
+}
+
+/// A file that could not be cut failed a sync that had done its work.
+#[test]
+fn a_tail_that_cannot_be_cut_fails_nothing() {
+    let disk = SimDisk::new(&[], false);
+    let env = open(&disk, 1, Durability::NoSync);
+    commit(&env, 1).unwrap();
+    let mut txn = env.write().unwrap();
+    txn.table_or_create("large").unwrap().put("key", vec![1; 4 << 20]).unwrap();
+    txn.commit().unwrap();
+    env.sync().unwrap();
+    let mut txn = env.write().unwrap();
+    txn.table("large").unwrap().clear().unwrap();
+    txn.commit().unwrap();
+    let cut = || disk.events().iter().any(|e| matches!(**e, Event::Truncate(_)));
+    for i in 2..8 {
+        disk.plan(Call::Truncate, 0, Effect::Fail(libc::EIO), true);
+        env.sync().unwrap();
+        commit(&env, i).unwrap();
+        env.sync().unwrap();
+        assert!(!cut());
+        disk.unplan();
+    }
+    env.sync().unwrap();
+    assert!(cut(), "there was nothing to be cut");
+}
+
+/// When all reader slots were taken the thread that flushes could not pin a snapshot, and poisoned
+/// the store.
+#[test]
+fn a_full_reader_table_does_not_poison() {
+    let disk = SimDisk::new(&[], false);
+    let period = Duration::from_millis(5);
+    let durability = Durability::Lazy { sync_bytes: u64::MAX, sync_period: period };
+    let env = open(&disk, 1, durability);
+    let readers: Vec<_> = (0..8).map(|_| env.read().unwrap()).collect();
+    commit(&env, 1).unwrap();
+    std::thread::sleep(period * 6);
+    commit(&env, 2).unwrap();
+    drop(readers);
+    for _ in 0..1000 {
+        if env.info().unwrap().steady == env.info().unwrap().newest {
+            return;
+        }
+        std::thread::sleep(period);
+    }
+    panic!("the thread does not flush any more");
+}
+
+/// A checkpoint failed in the middle of the write of its meta, whose second half is zeros: it was
+/// whole, but nothing pinned its pages.
+#[test]
+fn a_failed_checkpoint_keeps_its_pages() {
+    let disk = SimDisk::new(&[], false);
+    let env = open(&disk, 1, Durability::NoSync);
+    commit(&env, 1).unwrap();
+    env.sync().unwrap();
+    commit(&env, 2).unwrap();
+    disk.plan(Call::Write, 0, Effect::Short(libc::EIO), false);
+    assert!(env.sync().is_err());
+    for i in 3..8 {
+        commit(&env, i).unwrap();
+    }
+    let found = value(&open(&power_cut_with_old_meta(&disk), 2, Durability::Sync));
+    assert!(found == 1 || found == 2, "{found}");
+}
+
+/// A writer wiped the meta of a killed one and was killed before this was flushed: the next one knew
+/// nothing of it and used the pages.
+#[test]
+fn a_killed_wipe_is_repeated() {
+    let disk = SimDisk::new(&[], false);
+    let env = open(&disk, 1, Durability::Sync);
+    commit(&env, 1).unwrap();
+    let large = || {
+        let mut txn = env.write().unwrap();
+        txn.table_or_create("large").unwrap().put("key", vec![7; 4 << 20]).unwrap();
+        let _ = txn.commit();
+    };
+    killed(&disk, Call::Sync, 1, Effect::KillBefore, large);
+    killed(&disk, Call::Sync, 0, Effect::KillBefore, || drop(env.write()));
+    killed(&disk, Call::Sync, 1, Effect::KillBefore, || drop(commit(&env, 2)));
+    let found = value(&open(&power_cut_with_old_meta(&disk), 2, Durability::Sync));
+    assert!(found == 1 || found == 2, "{found}");
+}
+
+/// Two checkpoints killed, the second before its write: a commit then took the slot of the first, whose
+/// pages were pinned no longer while its meta was still on disk.
+#[test]
+fn killed_checkpoints_one_after_the_other() {
+    let disk = SimDisk::new(&[], false);
+    let env = open(&disk, 1, Durability::NoSync);
+    commit(&env, 1).unwrap();
+    env.sync().unwrap();
+    for (i, effect) in [(2, Effect::KillAfter), (3, Effect::KillBefore)] {
+        commit(&env, i).unwrap();
+        killed(&disk, Call::Write, 0, effect, || drop(env.sync()));
+    }
+    for i in 4..12 {
+        commit(&env, i).unwrap();
+        for choice in [Choice::None, Choice::All, Choice::MetasFirst, Choice::MetasLast] {
+            value(&open(&power_cut(&disk, choice), 2, Durability::Sync));
+        }
+    }
+    env.sync().unwrap();
+    assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 11);
 }

@@ -14,6 +14,9 @@ mod num;
 #[allow(dead_code, unused_imports)]
 #[path = "../src/page/mod.rs"]
 mod page;
+#[allow(dead_code, unreachable_pub)]
+#[path = "../src/planted.rs"]
+mod planted;
 
 /// What the page module's documentation refers to.
 #[allow(dead_code)]

@@ -52,6 +52,13 @@ pub enum Error {
         /// Longest key of this store, in bytes.
         max: usize,
     },
+    /// A value of a table with many values under a key is longer than this page size allows.
+    ValueTooLong {
+        /// Length given, in bytes.
+        len: usize,
+        /// Longest such value of this store, in bytes.
+        max: usize,
+    },
     /// The store has reached the upper bound of its geometry. Abort, free something or raise the
     /// bound; the store stays usable.
     MapFull {
@@ -115,6 +122,7 @@ impl Error {
             Error::Version { found } => Error::Version { found: *found },
             Error::Invalid(what) => Error::Invalid(what),
             Error::KeyTooLong { len, max } => Error::KeyTooLong { len: *len, max: *max },
+            Error::ValueTooLong { len, max } => Error::ValueTooLong { len: *len, max: *max },
             Error::MapFull { limit } => Error::MapFull { limit: *limit },
             Error::ReadersFull { slots } => Error::ReadersFull { slots: *slots },
             Error::Busy(what) => Error::Busy(what),
@@ -154,6 +162,10 @@ impl fmt::Display for Error {
             Error::KeyTooLong { len, max } => {
                 write!(f, "a key of {len} bytes is too long, this page size allows {max}")
             }
+            Error::ValueTooLong { len, max } => write!(
+                f,
+                "a value of {len} bytes is too long for one among many, this page size allows {max}"
+            ),
             Error::MapFull { limit } => write!(
                 f,
                 "the store has reached its upper bound of {limit} bytes; raise it or free space"
@@ -177,9 +189,10 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
+    /// What is behind the system's error: that one is part of the text already.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Io { source, .. } => Some(source),
+            Error::Io { source, .. } => source.source(),
             _ => None,
         }
     }

@@ -37,6 +37,8 @@ mod error;
 mod num;
 mod page;
 #[doc(hidden)]
+pub mod planted;
+#[doc(hidden)]
 pub mod platform;
 mod shared;
 mod space;
@@ -44,13 +46,19 @@ mod sync;
 mod tree;
 mod txn;
 
-pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem};
+pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
 pub use env::Env;
 pub use env::info::{EnvInfo, ReaderInfo};
 pub use env::options::{Durability, Geometry, Options, VerifyReads};
+pub use env::scrub::{Scrub, ScrubReport};
 pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use txn::{
-    Cursor, Iter, OwnedValue, ReadGuard, ReadTable, ReadTxn, Reader, TableOptions, TableStats,
-    WriteTable, WriteTxn,
+    Comparator, Cursor, Iter, KeyOrder, OwnedValue, ReadGuard, ReadTable, ReadTxn, Reader,
+    TableOptions, TableStats, ValueIter, WriteTable, WriteTxn,
 };
+
+/// Programs that must not compile; see `tests/it/types.rs` for what is asserted at run time.
+#[cfg(doctest)]
+#[doc = include_str!("../tests/must_not_compile.md")]
+struct MustNotCompile;

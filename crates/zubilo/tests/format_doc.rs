@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use zubilo::Options;
+use zubilo::{KeyOrder, Options, TableOptions};
 
 /// A row of a table of fields.
 struct Field {
@@ -93,4 +93,58 @@ fn the_meta_is_as_documented() {
     let get = |text| number(page, &header, text);
     assert_eq!((get("number of this page"), get("birth"), get("kind")), (root as u64, 3, 2));
     assert_eq!((get("level"), get("count"), get("table")), (0, 2, 0));
+}
+
+/// Where `what` ends in `bytes`, the last time that it stands there.
+fn behind(bytes: &[u8], what: &[u8]) -> usize {
+    let at = bytes.windows(what.len()).rposition(|w| w == what);
+    at.expect("it is in the file") + what.len()
+}
+
+#[test]
+fn duplicates_are_as_documented() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.zubilo");
+    let env = Options::new().open(&path).unwrap();
+    let mut write = env.write().unwrap();
+    let options = TableOptions::new().value_order(KeyOrder::Reversed);
+    let mut loose = write.create_table("loose", options).unwrap();
+    for value in ["za", "", "ab", "c"] {
+        loose.put("a few of them", value).unwrap();
+    }
+    let options = TableOptions::new().fixed_duplicates().value_order(KeyOrder::Integer);
+    let mut fixed = write.create_table("fixed", options).unwrap();
+    for value in [9u32, 5] {
+        fixed.put("a pair of them", value.to_le_bytes()).unwrap();
+    }
+    for value in 0u32..800 {
+        fixed.put("very many of them", value.to_le_bytes()).unwrap();
+    }
+    write.commit().unwrap();
+    env.close().unwrap();
+
+    let desc = table("## Tree descriptor");
+    let file = fs::read(&path).unwrap();
+    let set = &file[behind(&file, b"a few of them")..];
+    assert_eq!(set[..17], *b"\0\0\x04\0\0\0\x02\0\x04\0\x05\0zaabc");
+    let set = &file[behind(&file, b"a pair of them")..];
+    assert_eq!(set[..10], [4, 0, 5, 0, 0, 0, 9, 0, 0, 0]);
+
+    let of_table = &file[behind(&file, b"fixed")..][..80];
+    let get = |text| number(of_table, &desc, text);
+    assert_eq!((get("flags"), get("size of the values"), get("records")), (2 + 1 + 8, 4, 802));
+    assert_eq!((get("pages of trees"), get("identity"), get("order")), (1, 2, 0));
+    let of_loose = &file[behind(&file, b"loose")..][..80];
+    assert_eq!(number(of_loose, &desc, "flags"), 1 + 4);
+
+    let of_values = &file[behind(&file, b"very many of them")..][..80];
+    let get = |text| number(of_values, &desc, text);
+    assert_eq!((get("flags"), get("size of the values"), get("records")), (2, 4, 800));
+    assert_eq!((get("order"), get("identity"), get("depth")), (2, 2 + (1 << 31), 1));
+
+    let header = table("## Page header");
+    let page = &file[(get("root page") as usize) << 12..][..4096];
+    let get = |text| number(page, &header, text);
+    assert_eq!((get("kind"), get("count"), get("zero; packed")), (3, 800, 4));
+    assert_eq!((get("table"), page[48 + 4 * 700]), (2 + (1 << 31), 700u32 as u8));
 }

@@ -7,13 +7,17 @@
 //! transaction.
 
 mod account;
+mod space;
 mod walk;
+
+use std::sync::Arc;
 
 use crate::env::{Env, EnvInner, ledger};
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 
 use account::{Account, Use};
+pub use space::SpaceInfo;
 
 /// Damage that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +78,17 @@ impl CheckReport {
         }
     }
 
+    /// The report of a check that could not be made.
+    pub(crate) fn of_error(error: &Error) -> CheckReport {
+        let page = match error {
+            Error::Corrupted { page, .. } => page.0,
+            _ => 0,
+        };
+        let mut report = CheckReport::default();
+        report.problem(page, None, error.to_string());
+        report
+    }
+
     fn problem(&mut self, page: u64, table: Option<&[u8]>, reason: impl Into<String>) {
         if self.problems.len() < PROBLEMS_MAX {
             let table = table.map(<[u8]>::to_vec);
@@ -129,40 +144,40 @@ impl Env {
     /// Checks the newest commit as [`Env::check`] does and shows each page to `visit` on the way,
     /// which stops the walk by giving false ([`Error::Stopped`]).
     pub fn walk_pages(&self, visit: &mut dyn FnMut(&PageVisit<'_>) -> bool) -> Result<CheckReport> {
-        self.run_check(&mut |_, _| true, visit)
+        run(&self.inner, &mut |_, _| true, visit)
     }
 
     /// Checks the newest commit, all of it. `progress` is told pages done and pages in all from time
     /// to time and stops the check by giving false.
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<CheckReport> {
-        self.run_check(progress, &mut |_| true)
+        run(&self.inner, progress, &mut |_| true)
     }
+}
 
-    fn run_check(
-        &self,
-        progress: &mut dyn FnMut(u64, u64) -> bool,
-        visit: Visitor<'_>,
-    ) -> Result<CheckReport> {
-        let env = &self.inner;
-        env.check_alive()?;
-        let (txn, meta) = crate::copy::pinned(env)?;
-        let snapshot = txn.snapshot();
-        let mut report = CheckReport { txn: txn.id(), pages: meta.end, ..Default::default() };
-        let mut account = Account::new(meta.end);
-        account.add(0, crate::env::meta::META_COUNT, Use::Meta, &mut report, None);
-        let mut walk = walk::Walk {
-            snapshot,
-            account: &mut account,
-            report: &mut report,
-            progress,
-            visit: &mut *visit,
-            stopped: false,
-        };
-        walk.all_tables(&meta.main)?;
-        books(&snapshot, &meta, env, &mut account, &mut report, visit)?;
-        account.gaps(&mut report);
-        Ok(report)
-    }
+/// The check of the newest commit.
+pub(crate) fn run(
+    env: &Arc<EnvInner>,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+    visit: Visitor<'_>,
+) -> Result<CheckReport> {
+    env.check_alive()?;
+    let (txn, meta) = crate::copy::pinned(env)?;
+    let snapshot = txn.snapshot();
+    let mut report = CheckReport { txn: txn.id(), pages: meta.end, ..Default::default() };
+    let mut account = Account::new(meta.end);
+    account.add(0, crate::env::meta::META_COUNT, Use::Meta, &mut report, None);
+    let mut walk = walk::Walk {
+        snapshot,
+        account: &mut account,
+        report: &mut report,
+        progress,
+        visit: &mut *visit,
+        stopped: false,
+    };
+    walk.all_tables(&meta.main)?;
+    books(&snapshot, &meta, env, &mut account, &mut report, visit)?;
+    account.gaps(&mut report);
+    Ok(report)
 }
 
 /// Adds what the books say: their own pages, free pages, retired pages.
@@ -195,14 +210,14 @@ fn books(
     for blob in blobs {
         let pages = blob.pages(meta.page_shift);
         report.book_pages += pages;
-        show(visit, blob.first, pages, PageKind::Book, blob.txn)?;
+        show(visit, blob.first, pages, PageKind::Book, blob.txn, blob.len)?;
         account.add(blob.first, pages, Use::Book, report, None);
     }
     let mut shown = Ok(());
     space.for_each_free(&mut |e| {
         report.free_pages += e.count;
         if shown.is_ok() {
-            shown = show(visit, e.first, e.count, PageKind::Free, 0);
+            shown = show(visit, e.first, e.count, PageKind::Free, 0, 0);
         }
         account.add(e.first, e.count, Use::Free, report, None);
     });
@@ -210,14 +225,21 @@ fn books(
     space.for_each_retired(&mut |r| {
         report.retired_pages += r.count;
         if shown_retired.is_ok() {
-            shown_retired = show(visit, r.first, r.count, PageKind::Retired, r.birth);
+            shown_retired = show(visit, r.first, r.count, PageKind::Retired, r.birth, 0);
         }
         account.add(r.first, r.count, Use::Free, report, None);
     });
     shown.and(shown_retired)
 }
 
-fn show(visit: Visitor<'_>, first: u64, count: u64, kind: PageKind, birth: u64) -> Result<()> {
+fn show(
+    visit: Visitor<'_>,
+    first: u64,
+    count: u64,
+    kind: PageKind,
+    birth: u64,
+    used: u64,
+) -> Result<()> {
     let visited = PageVisit {
         page: PageNo(first),
         count,
@@ -225,7 +247,7 @@ fn show(visit: Visitor<'_>, first: u64, count: u64, kind: PageKind, birth: u64) 
         table: &[],
         level: 0,
         entries: 0,
-        used: 0,
+        used,
         birth: TxnId(birth),
     };
     if visit(&visited) { Ok(()) } else { Err(Error::Stopped) }

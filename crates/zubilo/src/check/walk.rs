@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
-use crate::page::{Branch, Damage, Leaf, Order, ValueKind, header};
+use crate::page::{Branch, Damage, Items, Leaf, LeafPage, Order, Set, ValueKind, header};
 use crate::tree::desc::MAX_DEPTH;
-use crate::tree::{Pages, Ref, RunRef, Snapshot, TreeDesc};
+use crate::tree::{Pages, Ref, RunRef, Snapshot, TreeDesc, TreeOptions};
 
 use super::account::{Account, Use};
 use super::{CheckReport, PageKind, PageVisit, Visitor};
@@ -27,6 +27,8 @@ struct TreeWalk<'p, 't> {
     counted: TreeDesc,
     last_key: Option<&'p [u8]>,
     tables: Vec<(Vec<u8>, TreeDesc)>,
+    /// Options of the tree.
+    options: TreeOptions,
 }
 
 /// Bounds that the separators above a page give its keys, in normal form.
@@ -38,7 +40,7 @@ impl<'p> Walk<'_, 'p> {
         let tables = self.tree(&[], main)?;
         for (name, desc) in tables {
             self.report.tables += 1;
-            self.report.entries += desc.entries;
+            self.report.entries = self.report.entries.saturating_add(desc.entries);
             self.tree(&name, &desc)?;
         }
         Ok(())
@@ -51,11 +53,15 @@ impl<'p> Walk<'_, 'p> {
         let unknown = order.is_none();
         let mut tree = TreeWalk {
             name,
-            order: order.unwrap_or(Order::Bytes),
+            order: order.unwrap_or_else(Order::as_stored),
             table: desc.table,
-            counted: TreeDesc::empty(desc.table, desc.options),
+            counted: TreeDesc {
+                item_size: desc.item_size,
+                ..TreeDesc::empty(desc.table, desc.options)
+            },
             last_key: None,
             tables: Vec::new(),
+            options: desc.options,
         };
         if desc.depth > 0 {
             if usize::from(desc.depth) > MAX_DEPTH {
@@ -69,7 +75,8 @@ impl<'p> Walk<'_, 'p> {
             ("records", c.entries, desc.entries),
             ("leaf pages", c.leaf_pages, desc.leaf_pages),
             ("branch pages", c.branch_pages, desc.branch_pages),
-            ("value pages", c.run_pages, desc.run_pages),
+            ("pages of large values", c.run_pages, desc.run_pages),
+            ("pages of trees of values", c.value_pages, desc.value_pages),
         ] {
             if counted != stored {
                 let text = format!("{stored} {what} are stored in the descriptor, {counted} found");
@@ -78,7 +85,7 @@ impl<'p> Walk<'_, 'p> {
         }
         self.report.leaf_pages += c.leaf_pages;
         self.report.branch_pages += c.branch_pages;
-        self.report.run_pages += c.run_pages;
+        self.report.run_pages = self.report.run_pages.saturating_add(c.run_pages);
         Ok(tree.tables)
     }
 
@@ -112,7 +119,7 @@ impl<'p> Walk<'_, 'p> {
             self.branch(tree, at, page, level, low, high, unknown_order)
         } else {
             tree.counted.leaf_pages += 1;
-            if let Err(damage) = self.leaf(tree, at, page, low, high, unknown_order) {
+            if let Err(damage) = self.leaf(tree, page, low, high, unknown_order) {
                 self.report.problem(at.0, Some(tree.name), damage.0);
             }
             if self.stopped { Err(Error::Stopped) } else { Ok(()) }
@@ -127,7 +134,7 @@ impl<'p> Walk<'_, 'p> {
         level: u8,
     ) -> Result<()> {
         let used = match level {
-            0 => Leaf::new(page).map_or(0, |l| l.used()),
+            0 => Items::parse(page).map_or(0, |l| l.used()),
             _ => Branch::new(page).map_or(0, |b| b.used()),
         };
         let visited = PageVisit {
@@ -218,22 +225,25 @@ impl<'p> Walk<'_, 'p> {
     fn leaf(
         &mut self,
         tree: &mut TreeWalk<'p, '_>,
-        at: Ref,
         page: &'p [u8],
         low: &Fence,
         high: &Fence,
         unknown_order: bool,
     ) -> std::result::Result<(), Damage> {
-        let leaf = Leaf::new(page)?;
-        if unknown_order {
-            (0..leaf.count()).try_for_each(|i| leaf.entry(i).map(drop))?
-        } else {
-            leaf.check(&tree.order)?;
+        let leaf = Items::parse(page)?;
+        match &leaf {
+            Items::Leaf(leaf) if !tree.options.is_packed() => leaf.check(&tree.order)?,
+            Items::Packed(packed) if tree.options.is_packed() => {
+                packed.check(page, &tree.order)?;
+                if packed.item_size() != usize::from(tree.counted.item_size) {
+                    return Err(Damage("values of another size than the table's"));
+                }
+            }
+            _ => return Err(Damage("a leaf of another kind than its tree's")),
         }
         if leaf.count() == 0 {
             return Err(Damage("an empty leaf"));
         }
-        tree.counted.entries += leaf.count() as u64;
         let (first, last) = (leaf.key(0)?, leaf.key(leaf.count() - 1)?);
         if !unknown_order {
             let norm = |key: &[u8]| normal(&tree.order, key);
@@ -247,17 +257,70 @@ impl<'p> Walk<'_, 'p> {
             }
         }
         tree.last_key = Some(last);
-        for i in 0..leaf.count() {
-            let entry = leaf.entry(i)?;
-            match entry.kind {
-                ValueKind::Run => self.run(tree, at, entry.value)?,
-                ValueKind::Tree if tree.name.is_empty() => {
-                    let desc = TreeDesc::from_bytes(entry.value)?;
-                    tree.tables.push((entry.key.to_vec(), desc));
-                }
-                ValueKind::Inline => {}
-                _ => return Err(Damage("a kind of value that this table cannot hold")),
+        match leaf {
+            Items::Leaf(leaf) => (0..leaf.count()).try_for_each(|i| self.entry(tree, &leaf, i)),
+            Items::Packed(packed) => {
+                tree.counted.entries += packed.count() as u64;
+                Ok(())
             }
+        }
+    }
+
+    /// What an entry holds, and how many values that are.
+    fn entry(
+        &mut self,
+        tree: &mut TreeWalk<'p, '_>,
+        leaf: &Leaf<'p>,
+        i: usize,
+    ) -> std::result::Result<(), Damage> {
+        let entry = leaf.entry(i)?;
+        let (is_main, duplicates) = (tree.table == 0, tree.options.has_duplicates());
+        let size = usize::from(tree.counted.item_size);
+        tree.counted.entries += 1;
+        match entry.kind {
+            ValueKind::Run if !duplicates => self.run(tree, entry.value)?,
+            ValueKind::Tree if is_main => {
+                let desc = TreeDesc::from_bytes(entry.value)?;
+                tree.tables.push((entry.key.to_vec(), desc));
+            }
+            ValueKind::Inline if !duplicates => {}
+            ValueKind::Inline => {
+                if tree.options.is_fixed() && entry.value.len() != size {
+                    return Err(Damage("a value of another size than the table's"));
+                }
+            }
+            ValueKind::Duplicates if duplicates => {
+                let set = Set::new(entry.value)?;
+                set.check(&value_order(&tree.options))?;
+                if set.packed().map_or(0, |(_, size)| size) != size {
+                    return Err(Damage("values of another size than the table's"));
+                }
+                tree.counted.entries += set.count() as u64 - 1;
+            }
+            ValueKind::Tree if duplicates => self.values(tree, entry.value)?,
+            _ => return Err(Damage("a kind of value that this table cannot hold")),
+        }
+        Ok(())
+    }
+
+    /// The tree of one key's values.
+    fn values(
+        &mut self,
+        tree: &mut TreeWalk<'p, '_>,
+        value: &[u8],
+    ) -> std::result::Result<(), Damage> {
+        let desc = TreeDesc::from_bytes(value)?;
+        let due = tree.counted.of_values();
+        if desc.options != due.options || desc.table != due.table {
+            return Err(Damage("a tree of values of another table"));
+        }
+        if desc.entries == 0 || desc.item_size != due.item_size {
+            return Err(Damage("a tree of values that cannot be"));
+        }
+        tree.counted.entries = tree.counted.entries.saturating_add(desc.entries - 1);
+        tree.counted.value_pages = tree.counted.value_pages.saturating_add(desc.pages());
+        if let Err(error) = self.tree(tree.name, &desc) {
+            self.stopped |= matches!(error, Error::Stopped);
         }
         Ok(())
     }
@@ -265,12 +328,11 @@ impl<'p> Walk<'_, 'p> {
     fn run(
         &mut self,
         tree: &mut TreeWalk<'p, '_>,
-        at: Ref,
         value: &[u8],
     ) -> std::result::Result<(), Damage> {
         let run = RunRef::load(value)?;
         let pages = run.pages(self.snapshot.page_size().trailing_zeros());
-        tree.counted.run_pages += pages;
+        tree.counted.run_pages = tree.counted.run_pages.saturating_add(pages);
         if !self.account.add(run.first, pages, Use::Run, self.report, Some(tree.name)) {
             return Ok(());
         }
@@ -285,9 +347,20 @@ impl<'p> Walk<'_, 'p> {
             birth: TxnId(run.birth),
         };
         self.stopped |= !(self.visit)(&visited);
-        let bytes = self.snapshot.run(at, &run);
-        run.verify(bytes.map_err(|_| Damage("a value run leads outside the store"))?)
+        let bytes =
+            self.snapshot.bytes(run.first, run.len).filter(|_| run.birth <= self.report.txn.0);
+        let bytes = bytes.ok_or(Damage("a value run leads outside the store"))?;
+        if let Err(damage) = run.verify(bytes) {
+            // The run is damaged, not the leaf that names it.
+            self.report.problem(run.first, Some(tree.name), damage.0);
+        }
+        Ok(())
     }
+}
+
+/// The order in which a table's values can be checked.
+fn value_order(options: &TreeOptions) -> Order {
+    options.builtin_value_order().unwrap_or_else(Order::as_stored)
 }
 
 /// A key in normal form.

@@ -1,14 +1,14 @@
 //! The copy without gaps: each tree is built anew from its records.
 
-use std::cmp::Ordering;
-use std::sync::Arc;
-
 use crate::env::meta::{BlobRef, META_COUNT, Meta, Trust};
+use crate::env::verify::Verifier;
 use crate::error::{Error, Result};
-use crate::page::{Order, ValueKind};
+use crate::page::{Damage, Items, Order, Set, ValueKind};
 use crate::space::{Delta, Extent};
 use crate::tree::build::{Builder, Output, PageSink};
-use crate::tree::{Pages, RunRef, Snapshot, TreeDesc, TreeOptions, cursor};
+use crate::tree::cursor::Cursor;
+use crate::tree::values::tree_of;
+use crate::tree::{Pages, Ref, RunRef, Snapshot, TreeDesc};
 use crate::txn::ReadTxn;
 
 use super::Progress;
@@ -22,7 +22,10 @@ pub(super) fn run(
 ) -> Result<Meta> {
     let page_size = 1 << source.page_shift;
     let mut out = Output { sink, page_size, next: META_COUNT, txn: source.txn };
-    let mut copy = Copy { snapshot: txn.snapshot(), total: source.end, progress };
+    // Whatever the store is opened with: the copy's own checksums would hide the damage for good.
+    let verifier = Verifier::first_touch(source.end);
+    let snapshot = txn.snapshot().verified_by(&verifier);
+    let mut copy = Copy { snapshot, total: source.end, progress, seen: 0 };
     let main = copy.tree(&mut out, &source.main, true)?;
     let mut meta = Meta {
         trust: Trust::Steady,
@@ -45,50 +48,83 @@ pub(super) fn run(
     Ok(meta)
 }
 
-/// The order that pages are laid out for. Records come sorted, so a caller's comparator is not
-/// needed, only that there is one; it finds every record behind the one before.
-fn layout_order(options: &TreeOptions) -> Order {
-    options.builtin_order().unwrap_or_else(|| Order::Custom(Arc::new(|_, _| Ordering::Less)))
-}
-
 struct Copy<'c, 'p> {
     snapshot: Snapshot<'p>,
     total: u64,
     progress: Progress<'c>,
+    /// Records so far.
+    seen: u64,
 }
 
 impl Copy<'_, '_> {
     /// Copies a tree; in the main tree the tables go before it, so that their roots are known.
     fn tree(&mut self, out: &mut Output<'_>, desc: &TreeDesc, is_main: bool) -> Result<TreeDesc> {
-        let order = layout_order(&desc.options);
-        let page_size = out.page_size;
-        let mut builder = Builder::new(desc.table, desc.options, order.clone(), page_size);
-        let mut cursor = cursor::Cursor::new(self.snapshot, *desc, order);
-        let mut seen = 0u32;
+        let order = desc.options.builtin_order().unwrap_or_else(Order::as_stored);
+        let mut builder = Builder::like(desc, order.clone(), out.page_size);
+        let mut cursor = Cursor::new(self.snapshot, *desc, order);
+        let duplicates = desc.options.has_duplicates();
         cursor.first()?;
         while let Some((at, entry)) = cursor.entry()? {
             match entry.kind {
                 ValueKind::Run => {
                     let run = RunRef::load(entry.value).map_err(at.damaged())?;
                     let value = self.snapshot.run(at, &run)?;
-                    run.verify(value).map_err(at.damaged())?;
                     builder.add_large(out, entry.key, value)?;
                 }
                 ValueKind::Tree if is_main => {
                     let table = TreeDesc::from_bytes(entry.value).map_err(at.damaged())?;
                     let copied = self.tree(out, &table, false)?;
-                    builder.add(out, entry.key, ValueKind::Tree, &copied.to_bytes())?;
+                    builder.add(out, entry.key, ValueKind::Tree, &copied.to_bytes(), 1)?;
                 }
-                kind => builder.add(out, entry.key, kind, entry.value)?,
+                ValueKind::Tree if duplicates => {
+                    let values = tree_of(&self.snapshot, at, entry.value)?;
+                    let copied = self.values(out, &values, desc)?;
+                    builder.add_tree(out, entry.key, &copied)?;
+                }
+                ValueKind::Duplicates => {
+                    let count = Set::new(entry.value).map_err(at.damaged())?.count() as u64;
+                    builder.add(out, entry.key, entry.kind, entry.value, count)?;
+                }
+                kind => builder.add(out, entry.key, kind, entry.value, 1)?,
             }
-            seen += 1;
-            if seen.is_multiple_of(1024) && !(self.progress)(out.next.min(self.total), self.total) {
-                return Err(Error::Stopped);
-            }
+            self.step(out)?;
             cursor.next()?;
         }
-        let mut copied = builder.finish(out, desc.modified)?;
-        copied.sequence = desc.sequence;
-        Ok(copied)
+        builder.finish(out, desc.modified)
+    }
+
+    /// Copies the tree of one key's values in table `of`.
+    fn values(&mut self, out: &mut Output<'_>, desc: &TreeDesc, of: &TreeDesc) -> Result<TreeDesc> {
+        if desc.options != of.options.of_values() || desc.item_size != of.item_size {
+            return Err(desc.root.damaged()(Damage("a tree of values of another table")));
+        }
+        let order = desc.options.builtin_order().unwrap_or_else(Order::as_stored);
+        let mut builder = Builder::like(desc, order.clone(), out.page_size);
+        let mut cursor = Cursor::<_, Items<'_>>::new(self.snapshot, *desc, order);
+        cursor.first()?;
+        while let Some(value) = cursor.key()? {
+            if desc.options.is_packed() {
+                builder.add_item(out, value)?;
+            } else {
+                builder.add(out, value, ValueKind::Inline, &[], 1)?;
+            }
+            self.step(out)?;
+            cursor.next()?;
+        }
+        builder.finish(out, desc.modified)
+    }
+
+    /// Counts a record. A damaged tree whose order is not known may lead to the same pages again and
+    /// again: it has more records than fit the store.
+    fn step(&mut self, out: &Output<'_>) -> Result<()> {
+        self.seen += 1;
+        if self.seen.is_multiple_of(1024) && !(self.progress)(out.next.min(self.total), self.total)
+        {
+            return Err(Error::Stopped);
+        }
+        if self.seen > self.total.saturating_mul(out.page_size as u64) {
+            return Err(Ref::NONE.damaged()(Damage("a tree with more records than the store")));
+        }
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use crate::{Durability, Env, Options};
+use crate::{Durability, Env, Options, VerifyReads};
 
 type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -107,4 +107,22 @@ fn an_empty_store_can_be_copied() {
         assert!(copy.read().unwrap().tables().unwrap().is_empty());
         assert!(copy.check(&mut |_, _| true).unwrap().is_ok());
     }
+}
+
+#[test]
+fn damage_is_not_copied_under_new_checksums() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("source");
+    let options = Options::new().verify_reads(VerifyReads::Never).durability(Durability::NoSync);
+    let env = options.clone().open(&path).unwrap();
+    fill(&env, 0, 2000);
+    env.close().unwrap();
+    // Inside a value: no structure is hurt, only the checksum tells.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(59).position(|w| w == [59; 59]).unwrap();
+    bytes[at + 30] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let env = options.open(&path).unwrap();
+    let copied = env.copy_to_path(dir.path().join("copy"), true, &mut |_, _| true);
+    assert!(matches!(copied, Err(crate::Error::Corrupted { .. })), "{copied:?}");
 }

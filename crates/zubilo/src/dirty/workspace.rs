@@ -429,10 +429,10 @@ impl Workspace {
         }
     }
 
-    /// Undoes what the level did.
-    pub(crate) fn abort_level(&mut self) {
+    /// Undoes what the level did; gives the pages that it had written early, which nobody refers to.
+    pub(crate) fn abort_level(&mut self) -> Vec<Extent> {
         let running = self.level();
-        let Some(inner) = self.levels.pop() else { return };
+        let Some(inner) = self.levels.pop() else { return Vec::new() };
         for slot in inner.owned {
             if self.arena.level(slot) == running {
                 self.arena.release(slot);
@@ -443,9 +443,7 @@ impl Workspace {
         }
         self.freed.truncate(inner.freed);
         self.returned.truncate(inner.returned);
-        let spilled = self.spilled.split_off(inner.spilled);
-        self.spilled.extend_from_slice(&spilled);
-        self.returned.extend(spilled);
+        self.spilled.split_off(inner.spilled)
     }
 }
 

@@ -11,11 +11,12 @@
 //! the writes of metas only.
 
 use crate::error::{Error, Result};
-use crate::shared::{ReaderId, Shared, Word};
-use crate::sync::Ordering;
+use crate::num::PageNo;
+use crate::planted::{Bug, has};
+use crate::shared::{ReaderId, Shared};
 
 use super::meta::{Meta, Trust};
-use super::metas::{self, SlotState};
+use super::metas::{self, Pending, SlotState};
 use super::{EnvInner, Root};
 
 /// The meta lock, released on drop.
@@ -101,51 +102,97 @@ fn cut_tail(env: &EnvInner) -> Result<()> {
 }
 
 fn attempt(env: &EnvInner) -> Result<()> {
-    let (meta, _pin) = capture(env)?;
+    let (meta, _pin, arrived) = capture(env)?;
     let txn = meta.txn;
-    flush(env)?;
+    if !has(Bug::CheckpointUnflushed) {
+        flush(env)?;
+    }
     let slot = {
         let _lock = MetaLock::take(&env.shared)?;
+        metas::settle(&env.shared, &arrived);
         if env.steady() >= txn {
             return Ok(());
         }
-        let slot = metas::victim(&env.shared, Some(txn));
+        let slot = free_slot(env)?;
         metas::set_slot(&env.shared, slot, txn, SlotState::Pending);
-        metas::write(env.data.as_ref(), slot, &meta)
-            .inspect_err(|_| metas::set_slot(&env.shared, slot, 0, SlotState::Weak))?;
+        // Pending also if this fails: the part that was written may be a whole meta, as its end is
+        // mostly zeros.
+        let written = metas::write(env.data.as_ref(), slot, &meta);
+        if written.is_err() && has(Bug::FailedMetaForgotten) {
+            metas::set_slot(&env.shared, slot, 0, SlotState::Weak);
+        }
+        written?;
+        if has(Bug::SteadyTooEarly) {
+            metas::settle(&env.shared, &[(slot, txn)]);
+        }
         slot
     };
     flush(env)?;
     let _lock = MetaLock::take(&env.shared)?;
-    if metas::holds(&env.shared, slot, txn, SlotState::Pending) {
-        metas::set_slot(&env.shared, slot, txn, SlotState::Steady);
-        if env.steady() < txn {
-            env.shared.word(Word::Steady).store(txn, Ordering::SeqCst);
-        }
-    }
+    metas::settle(&env.shared, &[(slot, txn)]);
     Ok(())
 }
 
-/// The newest meta in its steady form, with its snapshot pinned.
-fn capture(env: &EnvInner) -> Result<(Meta, Pin<'_>)> {
+/// A slot for the next meta. The caller holds the meta lock.
+pub(crate) fn free_slot(env: &EnvInner) -> Result<usize> {
+    if let Some(slot) = metas::victim(&env.shared) {
+        return Ok(slot);
+    }
+    // What killed processes began is brought to an end; then only the last of it is needed.
+    let arrived = metas::arrived(env.data.as_ref(), &env.shared, env.shift);
+    flush(env)?;
+    metas::settle(&env.shared, &arrived);
+    metas::victim(&env.shared)
+        .ok_or(Error::Corrupted { page: PageNo(0), reason: "the lock file calls all metas needed" })
+}
+
+/// The newest meta in its steady form, with its snapshot pinned; and what the flush that follows
+/// makes steady besides.
+fn capture(env: &EnvInner) -> Result<(Meta, Pin<'_>, Vec<Pending>)> {
     let _lock = MetaLock::take(&env.shared)?;
     let (id, words) = env.shared.begin_read()?;
     let pin = Pin(&env.shared, Some(id));
     let mut meta = metas::load(env.data.as_ref(), &env.shared, env.shift)?;
     if Root::from_words(&words).is_none_or(|root| root.txn != meta.txn) {
         return Err(Error::Corrupted {
-            page: crate::num::PageNo(0),
+            page: PageNo(0),
             reason: "the newest meta is not the one published",
         });
     }
     meta.trust = Trust::Steady;
     meta.digest = 0;
-    Ok((meta, pin))
+    let arrived = metas::arrived(env.data.as_ref(), &env.shared, env.shift);
+    Ok((meta, pin, arrived))
+}
+
+/// Wipes what was not published, on disk too. The caller holds the writer lock and has written no
+/// page yet.
+pub(crate) fn wipe_unpublished(env: &EnvInner) -> Result<()> {
+    let wiped = {
+        let _lock = MetaLock::take(&env.shared)?;
+        metas::wipe_unpublished(env.data.as_ref(), &env.shared, env.shift)?
+    };
+    if wiped.is_empty() {
+        return Ok(());
+    }
+    if !has(Bug::WipeNotFlushed) {
+        flush(env)?;
+    }
+    let _lock = MetaLock::take(&env.shared)?;
+    metas::forget(&env.shared, &wiped);
+    Ok(())
 }
 
 /// Flushes the data file; a failure poisons the writer, because nothing tells what was lost.
 pub(crate) fn flush(env: &EnvInner) -> Result<()> {
-    env.data.sync_data().map_err(|source| {
+    if has(Bug::NotFlushed) {
+        return Ok(());
+    }
+    let flushed = match env.data.sync_data() {
+        Err(_) if has(Bug::FailedFlushIgnored) => Ok(()),
+        flushed => flushed,
+    };
+    flushed.map_err(|source| {
         env.poison();
         Error::io_at("flush", env.data.path())(source)
     })

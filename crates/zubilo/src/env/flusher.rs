@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 
 use super::EnvInner;
 use super::checkpoint;
+use super::scrub::Scrubber;
 
 /// What commits tell the thread.
 pub(crate) struct Flusher {
@@ -91,26 +92,31 @@ impl Flusher {
     }
 }
 
-/// Dropped with the last handle: ends the thread, and makes weak commits durable unless told not
+/// Dropped with the last handle: ends the threads, and makes weak commits durable unless told not
 /// to.
 pub(crate) struct Closer {
     env: Arc<EnvInner>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Closer {
+    fn lock(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     pub(crate) fn start(env: &Arc<EnvInner>) -> Result<Arc<Closer>> {
-        let thread = match env.flusher.bounds {
-            None => None,
-            Some((_, period)) => {
-                let env = Arc::clone(env);
-                let spawned = std::thread::Builder::new()
-                    .name("zubilo-flusher".into())
-                    .spawn(move || flush_until_stopped(&env, period));
-                Some(spawned.map_err(Error::io("start the flusher's thread"))?)
-            }
-        };
-        Ok(Arc::new(Closer { env: Arc::clone(env), thread: Mutex::new(thread) }))
+        let closer = Closer { env: Arc::clone(env), threads: Mutex::default() };
+        if let Some((_, period)) = env.flusher.bounds {
+            let env = Arc::clone(env);
+            let spawned = std::thread::Builder::new()
+                .name("zubilo-flusher".into())
+                .spawn(move || flush_until_stopped(&env, period));
+            closer.lock().push(spawned.map_err(Error::io("start the flusher's thread"))?);
+        }
+        // Should this fail, dropping the closer ends what runs.
+        let scrub = Scrubber::start(env)?;
+        closer.lock().extend(scrub);
+        Ok(Arc::new(closer))
     }
 }
 
@@ -132,8 +138,9 @@ impl Drop for Closer {
             return;
         }
         self.env.flusher.stop();
-        let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
-        if let Some(thread) = thread {
+        self.env.scrubber.stop();
+        let threads = std::mem::take(&mut *self.lock());
+        for thread in threads {
             // A panic of the thread has been reported by its own message.
             let _ = thread.join();
         }

@@ -1,6 +1,7 @@
 //! How long the file is and how long it may become.
 
 use crate::error::{Error, Result};
+use crate::planted::{Bug, has};
 use crate::shared::Word;
 use crate::sync::Ordering;
 
@@ -55,7 +56,9 @@ impl EnvInner {
         let step = growth_step(geometry, len);
         let limit = self.page_limit(geometry) << self.shift;
         let page = 1u64 << self.shift;
-        let wish = need.saturating_add(step).next_multiple_of(page.max(64 << 10)).min(limit);
+        // Any step can be stored: first the bound, then the rounding.
+        let wish = need.saturating_add(step).min(limit).next_multiple_of(page.max(64 << 10));
+        let wish = wish.min(limit).max(need);
         let small = need - len <= step;
         let grown = self.data.grow(wish, small && self.is_sync());
         let wish = match grown {
@@ -92,6 +95,7 @@ impl EnvInner {
             return Ok(());
         }
         let target = keep.saturating_add(step.min(threshold / 2)).next_multiple_of(64 << 10);
+        let target = if has(Bug::CutTooFar) { target / 2 } else { target };
         if target >= len {
             return Ok(());
         }

@@ -32,6 +32,9 @@ pub struct EnvInfo {
     pub newest: TxnId,
     /// Newest commit that is known to be on disk.
     pub steady: TxnId,
+    /// A commit newer than `newest` that the file holds but that is not believed: it was cut off
+    /// before it was acknowledged, or its pages are damaged. The next write transaction wipes it.
+    pub unbelieved: Option<TxnId>,
     /// Length of the file in bytes.
     pub file_len: u64,
     /// Bytes up to the last page ever used.
@@ -60,14 +63,16 @@ impl Env {
     pub fn info(&self) -> Result<EnvInfo> {
         let env = &self.inner;
         env.check_alive()?;
-        let meta = {
+        let (meta, unbelieved) = {
             let _lock = MetaLock::take(&env.shared)?;
-            metas::load(env.data.as_ref(), &env.shared, env.shift)?
+            let meta = metas::load(env.data.as_ref(), &env.shared, env.shift)?;
+            (meta, metas::unpublished(&env.shared))
         };
         Ok(EnvInfo {
             page_size: env.page_size(),
             newest: TxnId(meta.txn),
             steady: TxnId(env.steady()),
+            unbelieved: unbelieved.map(TxnId),
             file_len: env.shared.word(Word::FileLen).load(Ordering::SeqCst),
             used_len: meta.end << env.shift,
             reserved: env.data.reserved(),
@@ -97,5 +102,36 @@ impl Env {
     pub fn clean_readers(&self) -> Result<u32> {
         self.inner.check_alive()?;
         Ok(self.inner.shared.clean_dead())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, TxnId};
+
+    #[test]
+    fn tells_of_a_commit_that_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rolled-back");
+        let env = Options::new().open(&path).unwrap();
+        for value in ["first", "second"] {
+            let mut txn = env.write().unwrap();
+            txn.table_or_create("t").unwrap().put("key", value).unwrap();
+            txn.commit().unwrap();
+        }
+        assert_eq!(env.info().unwrap().unbelieved, None);
+        env.close().unwrap();
+
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(6).rposition(|w| w == b"second").unwrap();
+        bytes[at] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let env = Options::new().open(&path).unwrap();
+        let info = env.info().unwrap();
+        assert_eq!((info.newest, info.unbelieved), (TxnId(2), Some(TxnId(3))));
+        let mut txn = env.write().unwrap();
+        txn.table("t").unwrap().put("key", "third").unwrap();
+        txn.commit().unwrap();
+        assert_eq!(env.info().unwrap().unbelieved, None);
     }
 }

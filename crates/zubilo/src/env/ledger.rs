@@ -74,10 +74,19 @@ pub(crate) fn decode_log(mut bytes: &[u8], page: u64) -> Result<Vec<Delta>> {
 
 /// Reads the log of `meta` and the blobs behind it. `snapshot` must reach to the meta's end.
 pub(crate) fn read(snapshot: &Snapshot<'_>, meta: &Meta) -> Result<Books> {
+    let missing = || malformed(0)(Malformed("the chain of free-space blobs has no end"));
+    read_until(snapshot, meta, &BlobRef::default())?.ok_or_else(missing)
+}
+
+/// As `read`, without the blob `end` and those before it; `None` if there is no such blob.
+fn read_until(snapshot: &Snapshot<'_>, meta: &Meta, end: &BlobRef) -> Result<Option<Books>> {
     let mut chain = Vec::new();
     let mut pieces = vec![decode_log(&meta.log, 0)?];
     let mut next = meta.blob;
-    while next.is_some() {
+    while next != *end {
+        if !next.is_some() {
+            return Ok(None);
+        }
         let damaged = |reason| Error::Corrupted { page: PageNo(next.first), reason };
         if chain.last().is_some_and(|b: &BlobRef| b.txn <= next.txn) || next.txn > meta.txn {
             return Err(damaged("the chain of free-space blobs does not go back in time"));
@@ -94,7 +103,35 @@ pub(crate) fn read(snapshot: &Snapshot<'_>, meta: &Meta) -> Result<Books> {
     {
         return Err(malformed(0)(Malformed("the free-space log is not in order")));
     }
-    Ok(Books { chain, deltas })
+    Ok(Some(Books { chain, deltas }))
+}
+
+/// Brings the books of this process, `space` and `chain` as of `known`, up to `meta`, which other
+/// processes have written since. False if they must be read anew: a base was written since, the log
+/// does not reach back that far, or does not fit. Then and after an error they are of no use.
+pub(crate) fn catch_up(
+    snapshot: &Snapshot<'_>,
+    (known, meta): (&Meta, &Meta),
+    space: &mut Space,
+    chain: &mut Vec<BlobRef>,
+    pins: &[u64],
+    reserved_pages: u64,
+) -> Result<bool> {
+    if known.base != meta.base {
+        return Ok(false);
+    }
+    let end = chain.first().copied().unwrap_or_default();
+    let Some(mut books) = read_until(snapshot, meta, &end)? else { return Ok(false) };
+    books.deltas.retain(|d| d.txn > known.txn);
+    if !books.deltas.iter().map(|d| d.txn).eq(known.txn + 1..=meta.txn) {
+        return Ok(false);
+    }
+    let extent = |b: &BlobRef| Extent { first: b.first, count: b.pages(meta.page_shift) };
+    let used: Vec<Extent> = books.chain.iter().map(extent).collect();
+    space.set_pins(pins);
+    chain.splice(0..0, books.chain);
+    let furthest = meta.chain_end.max(meta.end).min(reserved_pages);
+    Ok(space.follow(&books.deltas, &used, furthest).is_ok() && space.end() == meta.end)
 }
 
 /// Rebuilds the map of free space as of `meta`. A store has no more pages than the address space
@@ -126,4 +163,80 @@ pub(crate) fn load_space(
         return Err(malformed(0)(Malformed("the free-space log does not lead to the meta's end")));
     }
     Ok(space)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::metas;
+    use crate::{Durability, Env, Options};
+
+    struct Account {
+        meta: Meta,
+        chain: Vec<BlobRef>,
+        space: Space,
+    }
+
+    impl Account {
+        /// As the file tells it.
+        fn read(env: &Env) -> Account {
+            let inner = &env.inner;
+            let meta = metas::load(inner.data.as_ref(), &inner.shared, inner.shift).expect("meta");
+            let read = env.read().expect("begin");
+            let books = super::read(&read.snapshot(), &meta).expect("books");
+            let reserved = inner.reserved_pages();
+            let space = load_space(&read.snapshot(), &meta, &books, &[], reserved).expect("space");
+            Account { meta, chain: books.chain, space }
+        }
+
+        fn pages(&self) -> (Vec<u64>, Vec<u64>) {
+            let (mut free, mut retired) = (Vec::new(), Vec::new());
+            self.space.for_each_free(&mut |e| free.extend(e.first..e.end()));
+            self.space.for_each_retired(&mut |r| retired.extend(r.first..r.first + r.count));
+            (free, retired)
+        }
+    }
+
+    fn change(env: &Env, round: u32) {
+        let mut write = env.write().expect("begin");
+        let mut table = write.table_or_create("t").expect("table");
+        for i in 0..200u32 {
+            let key = (round * 7919 + i).wrapping_mul(0x9E37_79B9) % 20_000;
+            match (round + i) % 3 {
+                0 => drop(table.delete(key.to_be_bytes()).expect("delete")),
+                _ => table.put(key.to_be_bytes(), [7; 60]).expect("put"),
+            }
+        }
+        write.commit().expect("commit");
+    }
+
+    /// What follows the log and what reads all of it come to the same account.
+    #[test]
+    fn catching_up_is_reading_anew() {
+        let dir = tempfile::tempdir().expect("directory");
+        let options = Options::new().durability(Durability::NoSync);
+        let env = options.open(dir.path().join("store")).expect("open");
+        let (mut caught_up, mut over_blobs) = (0, 0);
+        let mut round = 0;
+        for steps in (0..120).map(|i| [1, 2, 5, 30][i % 4]) {
+            let mut known = Account::read(&env);
+            for _ in 0..steps {
+                change(&env, round);
+                round += 1;
+            }
+            let now = Account::read(&env);
+            let read = env.read().expect("begin");
+            let metas = (&known.meta, &now.meta);
+            let reserved = env.inner.reserved_pages();
+            let blobs = known.chain.len();
+            let (space, chain) = (&mut known.space, &mut known.chain);
+            if catch_up(&read.snapshot(), metas, space, chain, &[], reserved).expect("catch up") {
+                caught_up += 1;
+                over_blobs += u32::from(known.chain.len() > blobs);
+                assert_eq!(known.chain, now.chain);
+                assert_eq!(known.pages(), now.pages(), "round {round}");
+            }
+        }
+        assert!(caught_up > 50 && over_blobs > 5, "{caught_up} of 120, {over_blobs} over blobs");
+    }
 }

@@ -1,18 +1,20 @@
 //! The four meta pages: which one is believed at open, which one is overwritten next.
 //!
-//! Rule: three metas are never overwritten: that of the last steady commit known to be on disk, one
-//! that a checkpoint is about to make it, and the newest one. A fourth is always free. What a
-//! slot holds is kept in the lock file, `txn << 2 | state`, and changed under the meta lock only.
+//! Rule: never overwritten are the meta of the last steady commit known to be on disk, those that
+//! are about to become it, and the newest one. What a slot holds is kept in the lock file,
+//! `txn << 2 | state`, and changed under the meta lock only.
 
 use std::io::IoSlice;
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
+use crate::planted::{Bug, has};
 use crate::platform::DataFile;
 use crate::shared::{Shared, Word};
 use crate::sync::Ordering;
 
-use super::meta::{META_COUNT, META_SIZE, Meta};
+use super::Root;
+use super::meta::{META_COUNT, META_SIZE, Meta, Trust};
 
 /// The words that describe the slots.
 pub(crate) const SLOT_WORDS: [Word; META_COUNT as usize] =
@@ -56,30 +58,62 @@ pub(crate) fn holds(shared: &Shared, i: usize, txn: u64, state: SlotState) -> bo
     now.txn == txn && now.state == state
 }
 
-/// Transactions whose metas may already be on disk as steady ones although nobody has said so: of a
-/// checkpoint under way, or of one that was killed. An open would believe them, so their pages are
-/// pinned until a later steady point is on disk.
-pub(crate) fn pending(shared: &Shared) -> impl Iterator<Item = u64> {
-    let slots = (0..SLOT_WORDS.len()).map(|i| slot(shared, i));
-    slots.filter(|s| s.state == SlotState::Pending).map(|s| s.txn)
+/// A slot, and the transaction that is pending there.
+pub(crate) type Pending = (usize, u64);
+
+/// Transactions whose metas may already be on disk as steady ones although
+/// nobody has said so: of a checkpoint under way, or of one that failed or was killed. An open would
+/// believe them, so their pages are pinned until a later steady point is on disk.
+pub(crate) fn pending(shared: &Shared) -> impl Iterator<Item = Pending> {
+    let slots = (0..SLOT_WORDS.len()).map(|i| (i, slot(shared, i)));
+    slots.filter(|(_, s)| s.state == SlotState::Pending).map(|(i, s)| (i, s.txn))
 }
 
-/// The slot to overwrite next. `checkpoint` is the transaction that a checkpoint makes steady, if
-/// this is for one: it may replace an older checkpoint that has not ended.
-pub(crate) fn victim(shared: &Shared, checkpoint: Option<u64>) -> usize {
+/// The slot to overwrite next; none if all are needed, which takes several processes killed in the
+/// middle of checkpoints and commits.
+pub(crate) fn victim(shared: &Shared) -> Option<usize> {
     let newest = shared.newest();
     let steady = shared.word(Word::Steady).load(Ordering::SeqCst);
-    let rank = |s: Slot| match s.state {
-        SlotState::Steady if s.txn == steady => 3,
-        _ if s.txn == newest => 3,
-        SlotState::Pending if s.txn > steady => match checkpoint {
-            Some(txn) if txn >= s.txn => 1,
-            _ => 2,
-        },
-        _ => 0,
+    let needed = |s: Slot| match s.state {
+        _ if s.txn == newest => true,
+        SlotState::Steady => s.txn == steady && !has(Bug::SteadyOverwritten),
+        SlotState::Pending => s.txn > steady,
+        SlotState::Weak => false,
     };
     let slots = (0..SLOT_WORDS.len()).map(|i| (i, slot(shared, i)));
-    slots.min_by_key(|(_, s)| (rank(*s), s.txn)).map_or(0, |(i, _)| i)
+    if has(Bug::NewestOverwritten) {
+        return slots.filter(|(_, s)| s.txn != steady).max_by_key(|(_, s)| s.txn).map(|(i, _)| i);
+    }
+    slots.filter(|(_, s)| !needed(*s)).min_by_key(|(_, s)| s.txn).map(|(i, _)| i)
+}
+
+/// The pending metas that the file holds whole, of published commits: the next flush makes them
+/// steady points, see [`settle`]. What a slot is said to hold and does not, because a process was
+/// killed before the write or the write failed, is forgotten. The caller holds the meta lock.
+pub(crate) fn arrived(data: &dyn DataFile, shared: &Shared, shift: u32) -> Vec<Pending> {
+    let newest = shared.newest();
+    let mut arrived: Vec<_> = pending(shared).filter(|&(_, txn)| txn <= newest).collect();
+    arrived.retain(|&(i, txn)| {
+        let found = at(data, i, shift);
+        let there = found.is_some_and(|m| m.txn == txn && m.trust != Trust::Weak);
+        if !there {
+            set_slot(shared, i, 0, SlotState::Weak);
+        }
+        there
+    });
+    arrived
+}
+
+/// What had [`arrived`] before a flush that has succeeded is steady. The caller holds the meta lock.
+pub(crate) fn settle(shared: &Shared, arrived: &[Pending]) {
+    for &(i, txn) in arrived {
+        if holds(shared, i, txn, SlotState::Pending) {
+            set_slot(shared, i, txn, SlotState::Steady);
+            if shared.word(Word::Steady).load(Ordering::SeqCst) < txn {
+                shared.word(Word::Steady).store(txn, Ordering::SeqCst);
+            }
+        }
+    }
 }
 
 /// Writes `meta` into slot `i` of the file. Always by a system call, also where pages go through a
@@ -94,20 +128,41 @@ pub(crate) fn write(data: &dyn DataFile, i: usize, meta: &Meta) -> Result<()> {
 /// Wipes metas newer than the newest published commit: of a writer that was killed before it
 /// published, or of commits that were not believed at open. As long as they are in the file, a
 /// later open could believe them although their pages have been used again. The caller holds the
-/// writer lock and has written no page yet; true when the file must be flushed before it does.
-pub(crate) fn wipe_unpublished(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<bool> {
+/// writer lock and has written no page yet. It flushes the file before it does, and then calls
+/// [`forget`] with the answer: should it be killed before that, the next writer does it all again.
+pub(crate) fn wipe_unpublished(
+    data: &dyn DataFile,
+    shared: &Shared,
+    shift: u32,
+) -> Result<Vec<(usize, u64)>> {
     let newest = shared.newest();
-    let mut wiped = false;
+    let mut wiped = Vec::new();
     for i in 0..SLOT_WORDS.len() {
-        if slot(shared, i).txn <= newest {
+        if slot(shared, i).txn <= newest || has(Bug::UnpublishedNotCleared) {
             continue;
         }
         data.write_at((i as u64) << shift, &mut [IoSlice::new(&[0; META_SIZE])])
             .map_err(Error::io_at("wipe a meta page", data.path()))?;
-        set_slot(shared, i, 0, SlotState::Weak);
-        wiped = true;
+        wiped.push((i, slot(shared, i).txn));
     }
     Ok(wiped)
+}
+
+/// The newest of the metas that [`wipe_unpublished`] would wipe. The caller holds the meta lock, so
+/// none belongs to a commit that is about to be published.
+pub(crate) fn unpublished(shared: &Shared) -> Option<u64> {
+    let newest = shared.newest();
+    (0..SLOT_WORDS.len()).map(|i| slot(shared, i).txn).filter(|txn| *txn > newest).max()
+}
+
+/// The wiped metas are gone from the disk. The caller holds the meta lock again; a checkpoint may
+/// have used a slot meanwhile.
+pub(crate) fn forget(shared: &Shared, wiped: &[(usize, u64)]) {
+    for &(i, txn) in wiped {
+        if slot(shared, i).txn == txn {
+            set_slot(shared, i, 0, SlotState::Weak);
+        }
+    }
 }
 
 /// A copy of the meta bytes at page `i`, if the file has them.
@@ -162,9 +217,7 @@ pub(crate) fn read(data: &dyn DataFile) -> Result<Found> {
         }
         if let Some(uuid) = metas.iter().max_by_key(|(_, m)| m.txn).map(|(_, m)| m.uuid) {
             metas.retain(|(_, m)| m.uuid == uuid);
-            metas.sort_by_key(|(_, m)| {
-                std::cmp::Reverse((m.txn, m.trust != super::meta::Trust::Weak))
-            });
+            metas.sort_by_key(|(_, m)| std::cmp::Reverse((m.txn, m.trust != Trust::Weak)));
             return Ok(Found::Metas(metas));
         }
     }
@@ -187,15 +240,22 @@ fn is_zero(data: &dyn DataFile, len: u64) -> bool {
     bytes.iter().all(|b| *b == 0)
 }
 
+/// The meta that the file has in slot `i`, if it is whole.
+fn at(data: &dyn DataFile, i: usize, shift: u32) -> Option<Meta> {
+    let page = bytes(data, data.len().ok()?, i as u64, shift)?;
+    Meta::decode(&page).ok().filter(|meta| meta.page_shift == shift)
+}
+
 /// The newest meta as the file holds it now; the caller keeps writers away by the meta lock.
 ///
 /// A slot may be said to hold it and hold something else: a checkpoint that failed or was killed
-/// before its write. Then another slot has it.
+/// before its write, or damage. Then another slot has it: the one with the root that was published,
+/// of which an open has seen that it fits into the file.
 pub(crate) fn load(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<Meta> {
     let newest = shared.newest();
-    let len = data.len().map_err(Error::io_at("find the length of", data.path()))?;
     let claims = (0..SLOT_WORDS.len()).filter(|&i| slot(shared, i).txn == newest);
-    let metas = claims.filter_map(|i| Meta::decode(&bytes(data, len, i as u64, shift)?).ok());
-    let mut metas = metas.filter(|meta| meta.txn == newest);
-    metas.next().ok_or(Error::Corrupted { page: PageNo(0), reason: "the newest meta is missing" })
+    let root = shared.newest_root();
+    let mut metas = claims.filter_map(|i| at(data, i, shift));
+    let found = metas.find(|meta| Root::of(meta).to_words(shift) == root);
+    found.ok_or(Error::Corrupted { page: PageNo(0), reason: "the newest meta is missing" })
 }

@@ -4,7 +4,7 @@
 //! One process opens a file once: a second open of the same file gives the same store. Modules
 //! here own one thing each: `open` brings a file to life, `meta`/`metas` the anchors of commits,
 //! `ledger` the free-space books, `checkpoint` weak commits becoming steady, `flusher` the thread
-//! that asks for it.
+//! that asks for it, `scrub` the thread that looks for damage.
 
 pub(crate) mod checkpoint;
 pub(crate) mod flusher;
@@ -16,6 +16,7 @@ pub(crate) mod metas;
 mod open;
 pub(crate) mod options;
 mod registry;
+pub(crate) mod scrub;
 pub(crate) mod verify;
 
 use std::path::Path;
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::dirty::Arena;
 use crate::error::{Error, Result};
+use crate::planted::{Bug, has};
 use crate::platform::{self, DataFile};
 use crate::shared::{RootWords, Shared, Word};
 use crate::space::Space;
@@ -36,6 +38,7 @@ use crate::txn::{ReadTxn, Reader, WriteTxn};
 use self::flusher::Flusher;
 use self::meta::{BlobRef, Meta};
 use self::options::{Durability, Options};
+use self::scrub::{ScrubReport, Scrubber};
 use self::verify::Verifier;
 
 /// An open store. Clones are handles on the same store; the last one closes it.
@@ -55,6 +58,7 @@ pub(crate) struct EnvInner {
     pub(crate) boot_id: [u8; 16],
     pub(crate) verifier: Option<Verifier>,
     pub(crate) flusher: Flusher,
+    pub(crate) scrubber: Scrubber,
     pub(crate) group: GroupQueue,
     pub(crate) close_without_sync: AtomicBool,
     /// The geometry of the options is not stored yet.
@@ -111,9 +115,10 @@ impl Root {
 }
 
 impl Env {
-    /// Opens the store at `path`, creating it if the options say so. The file's lock file is
-    /// `path` with `-lock` added. A second open of the same file in one process gives a handle on
-    /// the same store, with the options of the first.
+    /// Opens the store at `path`, creating it if the options say so. The file's lock file lies
+    /// beside it, with `-lock` added to its name (a symbolic link is followed first; a file with
+    /// two names must be opened by one of them). A second open of the same file in one process
+    /// gives a handle on the same store, with the options of the first.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Env> {
         open::open(path.as_ref(), options)
     }
@@ -121,7 +126,19 @@ impl Env {
     /// A store on a given file and system: for simulation.
     #[doc(hidden)]
     pub fn open_parts(data: Box<dyn DataFile>, boot_id: [u8; 16], options: Options) -> Result<Env> {
-        open::open_parts(data, boot_id, options)
+        open::open_parts(data, None, boot_id, options)
+    }
+
+    /// As [`Env::open_parts`], with the lock file of a store at `path`: several stores opened on one
+    /// file and one path are as the handles of several processes.
+    #[doc(hidden)]
+    pub fn open_parts_shared(
+        data: Box<dyn DataFile>,
+        path: &Path,
+        boot_id: [u8; 16],
+        options: Options,
+    ) -> Result<Env> {
+        open::open_parts(data, Some(path), boot_id, options)
     }
 
     pub(crate) fn from_inner(inner: Arc<EnvInner>, closer: Arc<flusher::Closer>) -> Env {
@@ -179,6 +196,12 @@ impl Env {
         if Arc::strong_count(&self._closer) == 1 {
             self.inner.close_without_sync.store(true, StdOrdering::SeqCst);
         }
+    }
+
+    /// What the last check in the background found ([`Options::scrub`]); `None` before the first
+    /// has ended.
+    pub fn scrub_report(&self) -> Option<ScrubReport> {
+        self.inner.scrubber.report()
     }
 
     /// The data file's path.
@@ -254,14 +277,17 @@ impl EnvInner {
         self.shared.word(Word::Steady).load(Ordering::SeqCst)
     }
 
-    /// All snapshots that must stay readable, ascending: readers', the last steady commit's and
-    /// those that a checkpoint may have made steady.
+    /// All snapshots that must stay readable, ascending: readers', those that a checkpoint may have
+    /// made steady, and the last steady commit's. In this order: what leaves one group meanwhile is
+    /// in a later one already.
     pub(crate) fn collect_pins(&self, pins: &mut Vec<u64>) {
         pins.clear();
-        self.shared.pins(pins);
-        let steady = self.steady();
-        let pending = metas::pending(&self.shared).filter(|txn| *txn > steady);
-        for txn in pending.chain([steady]) {
+        if !has(Bug::ReadersNotPinned) {
+            self.shared.pins(pins);
+        }
+        let pending = metas::pending(&self.shared).filter(|_| !has(Bug::PendingNotPinned));
+        let steady = std::iter::once_with(|| self.steady()).filter(|_| !has(Bug::SteadyNotPinned));
+        for txn in pending.map(|(_, txn)| txn).chain(steady) {
             if let Err(at) = pins.binary_search(&txn) {
                 pins.insert(at, txn);
             }

@@ -9,6 +9,7 @@ use twox_hash::XxHash3_64;
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
+use crate::planted::{Bug, has};
 use crate::platform::{self, Advice, DataFile, OpenFile};
 use crate::shared::{Role, Shared, Word};
 use crate::sync::Ordering;
@@ -18,6 +19,7 @@ use super::flusher::{Closer, Flusher};
 use super::meta::{BlobRef, META_COUNT, Meta, Trust};
 use super::metas::{self, Found, SlotState};
 use super::options::{Durability, Options, VerifyReads};
+use super::scrub::Scrubber;
 use super::verify::Verifier;
 use super::{Env, EnvInner, Root, ledger, registry};
 
@@ -45,7 +47,8 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         return Ok(Env::from_inner(env, closer));
     }
     refuse_foreign(data.as_ref())?;
-    let (shared, role) = open_shared(path, &options)?;
+    // Beside the file itself: a process that came by a symbolic link must find the same one.
+    let (shared, role) = open_shared(data.path(), &options)?;
     let env = start(data, shared, role, platform::boot_id(), options)?;
     let known = (Arc::downgrade(&env.inner), Arc::downgrade(&env._closer));
     open.insert(key, known);
@@ -54,12 +57,16 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
 
 pub(super) fn open_parts(
     data: Box<dyn DataFile>,
+    path: Option<&Path>,
     boot_id: [u8; 16],
     options: Options,
 ) -> Result<Env> {
     check(&options)?;
-    let shared = Shared::private(options.max_readers);
-    start(data, shared, Role::First, boot_id, options)
+    let (shared, role) = match path {
+        Some(path) => open_shared(path, &options)?,
+        None => (Shared::private(options.max_readers), Role::First),
+    };
+    start(data, shared, role, boot_id, options)
 }
 
 fn check(options: &Options) -> Result<()> {
@@ -146,6 +153,7 @@ fn start(
     let inner = Arc::new(EnvInner {
         data,
         shared,
+        scrubber: Scrubber::new(options.scrub),
         options,
         shift,
         boot_id,
@@ -184,7 +192,8 @@ fn bring_up(
     };
     // What the last users wrote may still be in the kernel only. From here on it is taken for
     // durable (its predecessor's pages are reused), so it must be.
-    match data.sync_data() {
+    let flushed = if has(Bug::OpenNotFlushed) { Ok(()) } else { data.sync_data() };
+    match flushed {
         Err(_) if options.read_only => {}
         synced => synced.map_err(Error::io_at("flush", data.path()))?,
     }
@@ -193,31 +202,34 @@ fn bring_up(
     let unflushed = shared.was_poisoned_on_this_boot();
     let mut chosen = None;
     for (slot, meta) in &metas {
-        let fits = meta.end << meta.page_shift <= len.min(data.reserved());
         let flushed = unflushed.is_none_or(|steady| meta.txn <= steady);
-        if fits && flushed && is_credible(data, meta, boot_id) {
+        if flushed && is_credible(data, len, meta, boot_id) {
             chosen = Some((*slot, meta));
             break;
         }
     }
     let (slot, meta) = chosen.ok_or_else(|| damaged("no commit is whole"))?;
-    if meta.txn == 1 {
+    if meta.txn == 1 && !has(Bug::DirectoryNotFlushed) {
         // Created just now, or by a process that was killed before it had come to this.
         match data.sync_directory() {
             Err(_) if options.read_only => {}
             synced => synced.map_err(Error::io_at("flush the directory of", data.path()))?,
         }
     }
-    fill_lock_file(data, shared, &metas, slot, meta, boot_id);
+    fill_lock_file(data, len, shared, &metas, slot, meta, boot_id);
     Ok(meta.page_shift)
 }
 
-/// Whether a commit can be believed after whatever stopped its writer.
-fn is_credible(data: &dyn DataFile, meta: &Meta, boot_id: [u8; 16]) -> bool {
+/// Whether a commit can be believed after whatever stopped its writer. Its end may lie outside of
+/// the file, which is `len` bytes long, also when nothing is wrong: later commits cut the tail.
+fn is_credible(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16]) -> bool {
+    if meta.end << meta.page_shift > len.min(data.reserved()) {
+        return false;
+    }
     match meta.trust {
         Trust::Steady => true,
-        Trust::Weak => meta.boot_id == boot_id && boot_id != [0; 16],
-        Trust::Verified => digest_holds(data, meta).unwrap_or(false),
+        Trust::Weak => meta.boot_id == boot_id && boot_id != [0; 16] || has(Bug::BootNotCompared),
+        Trust::Verified => has(Bug::DigestNotVerified) || digest_holds(data, meta).unwrap_or(false),
     }
 }
 
@@ -225,7 +237,7 @@ fn is_credible(data: &dyn DataFile, meta: &Meta, boot_id: [u8; 16]) -> bool {
 fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
     let log = ledger::decode_log(&meta.log, 0).ok()?;
     let delta = log.last().filter(|d| d.txn == meta.txn)?;
-    // SAFETY: `end` was checked against file and map; nobody else has the store open.
+    // SAFETY: the caller checked `end` against file and map; nobody else has the store open.
     let snapshot = unsafe { Snapshot::new(data.base(), meta.page_shift, meta.end, meta.txn, None) };
     let mut hasher = XxHash3_64::new();
     for extent in &delta.allocated {
@@ -244,6 +256,7 @@ fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
 /// Publishes the chosen commit and says which slot holds what.
 fn fill_lock_file(
     data: &dyn DataFile,
+    len: u64,
     shared: &Shared,
     metas: &[(usize, Meta)],
     slot: usize,
@@ -253,27 +266,30 @@ fn fill_lock_file(
     let is_steady = |meta: &Meta| match meta.trust {
         Trust::Weak => false,
         Trust::Steady => true,
-        Trust::Verified => is_credible(data, meta, boot_id),
+        Trust::Verified => is_credible(data, len, meta, boot_id),
     };
     let mut steady = 0;
-    for (i, meta) in metas.iter().filter(|(_, m)| m.txn <= chosen.txn) {
-        let anchor = is_steady(meta) && (*i == slot || meta.txn < chosen.txn);
+    for (i, meta) in metas.iter().filter(|(_, m)| m.txn < chosen.txn) {
+        let anchor = is_steady(meta);
         let state = if anchor { SlotState::Steady } else { SlotState::Weak };
         if anchor {
             steady = steady.max(meta.txn);
         }
         metas::set_slot(shared, *i, meta.txn, state);
     }
+    // The chosen one is enough of its commit: what a checkpoint left, or damage, can go.
+    for (i, _) in metas.iter().filter(|(_, m)| m.txn == chosen.txn) {
+        metas::set_slot(shared, *i, 0, SlotState::Weak);
+    }
     // Commits that were not believed are wiped before the next one.
     for (i, meta) in metas.iter().filter(|(_, m)| m.txn > chosen.txn) {
         metas::set_slot(shared, *i, meta.txn, SlotState::Weak);
     }
-    metas::set_slot(
-        shared,
-        slot,
-        chosen.txn,
-        if is_steady(chosen) { SlotState::Steady } else { SlotState::Weak },
-    );
+    let mut state = SlotState::Weak;
+    if is_steady(chosen) {
+        (state, steady) = (SlotState::Steady, chosen.txn);
+    }
+    metas::set_slot(shared, slot, chosen.txn, state);
     shared.word(Word::Steady).store(steady, Ordering::SeqCst);
     shared.publish(&Root::of(chosen).to_words(chosen.page_shift));
 }

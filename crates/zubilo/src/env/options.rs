@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::env::Env;
+use crate::env::scrub::Scrub;
 use crate::error::Result;
 
 /// What a commit promises when it returns.
@@ -82,6 +83,7 @@ pub struct Options {
     pub(crate) mode: u32,
     pub(crate) verify: VerifyReads,
     pub(crate) huge_pages: bool,
+    pub(crate) scrub: Option<Scrub>,
 }
 
 impl Default for Options {
@@ -101,6 +103,7 @@ impl Default for Options {
             mode: 0o644,
             verify: VerifyReads::Never,
             huge_pages: false,
+            scrub: None,
         }
     }
 }
@@ -189,6 +192,13 @@ impl Options {
     /// When readers verify checksums.
     pub fn verify_reads(mut self, verify: VerifyReads) -> Options {
         self.verify = verify;
+        self
+    }
+
+    /// Check the whole store in the background, again and again, while it is open
+    /// ([`Env::scrub_report`]). Default: not.
+    pub fn scrub(mut self, how: Scrub) -> Options {
+        self.scrub = Some(how);
         self
     }
 

@@ -3,6 +3,7 @@
 use twox_hash::XxHash3_64;
 
 use crate::num::{load_u16, load_u32, load_u64, store_u16, store_u32, store_u64};
+use crate::planted::{Bug, has};
 
 use super::{Damage, FLAG_PLAIN, HEADER, Kind};
 
@@ -110,7 +111,8 @@ pub(crate) fn verify(page: &[u8], expected: u64) -> Result<(), Damage> {
     if number(page) != expected {
         return Err(Damage("the page bears another page's number"));
     }
-    if checksum(page) != XxHash3_64::oneshot(page.get(8..).unwrap_or_default()) {
+    let sum = XxHash3_64::oneshot(page.get(8..).unwrap_or_default());
+    if checksum(page) != sum && !has(Bug::PageNotVerified) {
         return Err(Damage("the page's checksum is wrong"));
     }
     Ok(())

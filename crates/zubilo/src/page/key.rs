@@ -19,11 +19,16 @@ pub(crate) enum Order {
     /// From the last byte to the first; numeric for little-endian integers of one size.
     Reversed,
     /// As the caller says.
-    #[allow(dead_code)]
     Custom(Compare),
 }
 
 impl Order {
+    /// Stands for a caller's order that is not known, where keys only come as they are stored: each
+    /// counts as greater than the one before. Nothing can be looked up with it.
+    pub(crate) fn as_stored() -> Order {
+        Order::Custom(Arc::new(|_, _| Ordering::Less))
+    }
+
     /// Compares two keys as the user gave them.
     #[inline(always)]
     pub(crate) fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {

@@ -292,6 +292,66 @@ pub(crate) fn set_value<'p>(
     }
 }
 
+/// Gives the value of an entry, in a leaf without alignment, another length: it keeps what it has of
+/// its bytes, new ones at its end are left to the caller. `None` when the page has no room.
+///
+/// The records below move by the difference, so that a value can grow often without making garbage.
+pub(crate) fn resize_value<'p>(
+    page: &'p mut [u8],
+    i: usize,
+    order: &Order,
+    len: usize,
+    scratch: &mut Vec<u8>,
+) -> Result<Option<&'p mut [u8]>, Damage> {
+    let leaf = Leaf::new(page)?;
+    let (count, old) = (leaf.count(), leaf.value_range(i)?.len());
+    if len > usize::from(u16::MAX) {
+        return Ok(None);
+    }
+    let arrays_end = arrays_at(page) + SLOT * count;
+    let gap = heap_start(page).saturating_sub(arrays_end);
+    let more = len.saturating_sub(old);
+    if more > gap {
+        if more > gap + header::garbage(page) as usize {
+            return Ok(None);
+        }
+        // With the prefix it has at most, so that what was garbage suffices.
+        let prefix_len = usize::from(header::prefix_len(page));
+        rebuild_to(page, order, 1, scratch, prefix_len)?;
+    }
+    let leaf = Leaf::new(page)?;
+    let (record, value) = (leaf.offset(i)?, leaf.value_range(i)?);
+    let heap = heap_start(page);
+    if record < heap || value.end > page.len() {
+        return Err(overflow());
+    }
+    if len >= old {
+        let by = len - old;
+        page.copy_within(heap..value.end, heap.checked_sub(by).ok_or_else(overflow)?);
+    } else {
+        let kept = value.start + len;
+        page.copy_within(heap..kept, heap + (old - len));
+    }
+    let by = (old as u16).wrapping_sub(len as u16);
+    let offsets = arrays_at(page) + 4 * count;
+    let offsets = page.get_mut(offsets..offsets + 2 * count).ok_or_else(overflow)?;
+    for offset in offsets.as_chunks_mut::<2>().0 {
+        let at = u16::from_le_bytes(*offset);
+        if usize::from(at) <= record {
+            *offset = at.wrapping_add(by).to_le_bytes();
+        }
+    }
+    header::set_heap(page, (heap + old - len) as u32);
+    if !store_u16(page, record + old - len + 2, len as u16) {
+        return Err(overflow());
+    }
+    value_mut(page, i).map(Some)
+}
+
+fn heap_start(page: &[u8]) -> usize {
+    (header::heap(page) as usize).min(page.len())
+}
+
 /// The value bytes of an entry.
 pub(crate) fn value_mut(page: &mut [u8], i: usize) -> Result<&mut [u8], Damage> {
     let range = Leaf::new(page)?.value_range(i)?;

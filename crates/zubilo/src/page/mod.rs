@@ -5,26 +5,30 @@
 //! offset, count and length read from a page is checked where it is used; what is wrong becomes
 //! [`Damage`]. `header` owns the fields all pages have, `key` orders and normal forms, `slots` the
 //! arrays of heads and offsets, `leaf_read` and `branch_read` reading, `leaf` and `branch` changing;
-//! `packed` has leaves of fixed-size items, which need no arrays.
+//! `packed` has leaves of fixed-size items, which need no arrays, `items` what is common to all leaves;
+//! `set` is the layout of small sets of duplicates, inside records.
 
 pub(crate) mod branch;
 mod branch_read;
 pub(crate) mod header;
+mod items;
 mod key;
 pub(crate) mod leaf;
 mod leaf_read;
-// Nothing stores fixed-size duplicates yet.
-#[cfg_attr(not(test), allow(dead_code))]
 pub(crate) mod packed;
 mod prefetch;
+pub(crate) mod set;
 mod slots;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use branch_read::Branch;
-pub(crate) use key::{NormBuf, Order, SearchKey, same, separator};
+pub(crate) use items::{Items, LeafPage};
+pub(crate) use key::{Compare, NormBuf, Order, SearchKey, same, separator};
 pub(crate) use leaf_read::{Entry, Leaf, ValueKind, entry_at};
+pub(crate) use packed::Packed;
 pub(crate) use prefetch::{prefetch, prefetch_heap, prefetch_page, touch};
+pub(crate) use set::Set;
 
 /// What is wrong with a page; becomes [`crate::Error::Corrupted`] together with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +51,7 @@ pub(crate) enum Kind {
 
 /// The page is of a table with a caller's comparator: no prefix, no heads.
 pub(crate) const FLAG_PLAIN: u16 = 1;
-/// The leaf refers to values that are still in memory; never on disk.
+/// The leaf refers to values, or trees of values, that are still in memory; never on disk.
 pub(crate) const FLAG_DIRTY_RUNS: u16 = 2;
 
 /// Longest key, in bytes: about a quarter of a page, so that a full branch has at least four children

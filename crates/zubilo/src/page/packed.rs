@@ -4,7 +4,7 @@
 //! the header names. Invariants: the size is at least 1, all items lie inside the page, and they
 //! ascend strictly in the order of the set.
 
-use super::key::{NormBuf, Order, SearchKey};
+use super::key::{Order, SearchKey};
 use super::{Damage, FLAG_PLAIN, HEADER, Kind, header};
 
 const NOT_INSIDE: Damage = Damage("the page's items do not fit the page");
@@ -53,6 +53,7 @@ impl<'p> Packed<'p> {
     }
 
     /// All items, one behind the other.
+    #[allow(dead_code, reason = "cursors will hand them out")]
     #[inline]
     pub(crate) fn items(&self) -> &'p [u8] {
         self.items
@@ -115,12 +116,13 @@ pub(crate) fn init(page: &mut [u8], table: u32, plain: bool, item_size: usize) -
 }
 
 /// Index where `item` belongs, `Err` when it is there already.
+#[cfg(test)]
 pub(crate) fn position(
     page: &[u8],
     order: &Order,
     item: &[u8],
 ) -> Result<Result<usize, usize>, Damage> {
-    let mut buf = NormBuf::default();
+    let mut buf = super::NormBuf::default();
     Packed::new(page)?.search(order, &SearchKey::new(order, item, &mut buf))
 }
 
@@ -191,6 +193,29 @@ pub(crate) fn append(
     let moved = other.items.get(from * size..to * size).ok_or(NO_SUCH_ITEM)?;
     let at = HEADER + count * size;
     page.get_mut(at..at + moved.len()).ok_or(NOT_INSIDE)?.copy_from_slice(moved);
+    header::set_count(page, new_count as u16);
+    Ok(true)
+}
+
+/// Adds items [from, to) of `other` before those of `page`; false when they do not fit.
+pub(crate) fn prepend(
+    page: &mut [u8],
+    other: &[u8],
+    from: usize,
+    to: usize,
+) -> Result<bool, Damage> {
+    let (own, other) = (Packed::new(page)?, Packed::new(other)?);
+    let (count, size) = (own.count, own.size);
+    if from > to || to > other.count || other.size != size {
+        return Err(NO_SUCH_ITEM);
+    }
+    let new_count = count + to - from;
+    if new_count > own.capacity() {
+        return Ok(false);
+    }
+    let moved = other.items.get(from * size..to * size).ok_or(NO_SUCH_ITEM)?;
+    page.copy_within(HEADER..HEADER + count * size, HEADER + moved.len());
+    page.get_mut(HEADER..HEADER + moved.len()).ok_or(NOT_INSIDE)?.copy_from_slice(moved);
     header::set_count(page, new_count as u16);
     Ok(true)
 }

@@ -8,6 +8,8 @@ use super::{Extent, Policy, Space, Split};
 
 /// At most this share of the file is set aside for pages that are replaced often.
 const HOT_SHARE: u64 = 8;
+/// With more free pages than this share of the file `Policy::Recent` fills low addresses first.
+const HOLES_SHARE: u64 = 16;
 
 impl Space {
     /// Takes `pages` pages in few extents, in the order to be filled; `None` (and nothing taken)
@@ -15,7 +17,7 @@ impl Space {
     ///
     /// `Contiguous`: one run from the sweep; else the tail, while the file stays within `grow_to`;
     /// else the longest runs there are; else the tail beyond `grow_to`. `Recent`: what was freed
-    /// last, then low addresses, then the tail.
+    /// last (unless there are many holes), then low addresses, then the tail.
     pub fn allocate(
         &mut self,
         pages: u64,
@@ -39,22 +41,29 @@ impl Space {
         Some(taken)
     }
 
-    /// Takes one run: the best fit among free runs, else the tail.
+    /// Takes one run: the best fit among free runs, else the tail. Where most of the file is free, the
+    /// first fit: the best one may be a hole at the end that just such a run has left, and one run
+    /// would keep all the free pages below it from being cut.
     pub fn allocate_run(&mut self, pages: u64, limit: u64) -> Option<Extent> {
         if pages == 0 {
             return Some(Extent { first: self.end, count: 0 });
         }
         if pages <= self.free_pages()
-            && let Some(first) = self
-                .free
-                .best_fit(pages, Within::Cold)
-                .or_else(|| self.free.best_fit(pages, Within::Hot))
+            && let Some(first) = self.fit(pages)
         {
             self.free.remove(first, pages);
             return Some(Extent { first, count: pages });
         }
         let tail = self.free_tail(pages);
         (pages - tail <= limit.saturating_sub(self.end)).then(|| self.take_tail(pages, tail))
+    }
+
+    fn fit(&mut self, pages: u64) -> Option<u64> {
+        let first = match self.free_pages() > self.end / 2 {
+            true => self.free.find_run(pages, 0, Within::Cold),
+            false => self.free.best_fit(pages, Within::Cold),
+        };
+        first.or_else(|| self.free.best_fit(pages, Within::Hot))
     }
 
     /// How many free pages end at `end`, counted up to `cap`; none if they were set aside.
@@ -190,7 +199,11 @@ impl Space {
 
     fn take_recent(&mut self, pages: u64, taken: &mut Vec<Extent>) {
         let mut left = pages;
+        // The books need runs, which single holes are not: they would raise the end for ever. Low
+        // addresses first, the upper ones fall free, and the tail can be had again.
+        let many_holes = self.free_pages() > self.end / HOLES_SHARE;
         while left > 0
+            && !many_holes
             && let Some(freed) = self.recent.pop()
         {
             left -= self.take_part(freed, left, taken);

@@ -179,6 +179,13 @@ impl Space {
         self.retired.get(page)
     }
 
+    /// Whether all of these pages are in use.
+    pub fn is_used(&self, first: u64, count: u64) -> bool {
+        first.checked_add(count).is_some_and(|end| end <= self.end)
+            && self.free.bits().count(first, count) == 0
+            && self.retired.count(first, count) == 0
+    }
+
     /// The longest run of free pages; reads the whole map.
     pub fn largest_run(&self) -> u64 {
         let mut longest = 0;

@@ -8,24 +8,39 @@
 use super::{Delta, Extent, Malformed, PAGES_MAX, Retired, Space};
 
 impl Space {
-    /// Takes over a commit of another process. Call `set_pins` first: then what that process could
-    /// take is free here as well, and the call costs no more than `retire`.
-    ///
-    /// A delta whose `end` no file can have is ignored; `try_apply_foreign` tells.
-    pub fn apply_foreign(&mut self, delta: &Delta) {
-        let _ = self.try_apply_foreign(delta, PAGES_MAX);
-    }
-
-    /// As `apply_foreign`; refuses a delta that does not fit `max_end`, the file's number of pages.
-    pub fn try_apply_foreign(&mut self, delta: &Delta, max_end: u64) -> Result<(), Malformed> {
-        if self.apply(delta, max_end)? {
+    /// Takes over commits of other processes, oldest first; `used` are pages that no delta mentions
+    /// (bookkeeping blobs). Call `set_pins` first: then what those processes could take is free here
+    /// as well, and the call costs no more than `retire`. Refuses what does not fit `max_end`, the
+    /// file's number of pages, and is of no use after that.
+    pub fn follow(
+        &mut self,
+        deltas: &[Delta],
+        used: &[Extent],
+        max_end: u64,
+    ) -> Result<(), Malformed> {
+        let mut last = None;
+        let mut stale = false;
+        for delta in deltas {
+            if last.is_some_and(|txn| txn >= delta.txn) {
+                return Err(Malformed("deltas out of order"));
+            }
+            last = Some(delta.txn);
+            stale |= self.apply(delta, max_end)?;
+        }
+        for extent in used {
+            if extent.first.checked_add(extent.count).is_none_or(|end| end > max_end) {
+                return Err(Malformed("bookkeeping pages beyond the file"));
+            }
+            self.raise_end(extent.end());
+            stale |= self.make_used(extent.first, extent.count);
+        }
+        if stale {
             self.purge();
         }
         Ok(())
     }
 
-    /// Rebuilds the account at open: the base, if any, then deltas oldest first. `used` are pages
-    /// that no delta mentions (bookkeeping blobs). `max_end` is the number of pages in the file.
+    /// Rebuilds the account at open: the base, if any, then deltas and pages as in `follow`.
     pub fn load(
         base: Option<&[u8]>,
         start_end: u64,
@@ -42,25 +57,7 @@ impl Space {
             None => Space::new(start_end),
         };
         space.set_pins(pins);
-        let mut last = None;
-        let mut stale = false;
-        for delta in deltas {
-            if last.is_some_and(|txn| txn >= delta.txn) {
-                return Err(Malformed("deltas out of order"));
-            }
-            last = Some(delta.txn);
-            stale |= space.apply(delta, max_end)?;
-        }
-        for extent in used {
-            if extent.first.checked_add(extent.count).is_none_or(|end| end > max_end) {
-                return Err(Malformed("bookkeeping pages beyond the file"));
-            }
-            space.raise_end(extent.end());
-            stale |= space.make_used(extent.first, extent.count);
-        }
-        if stale {
-            space.purge();
-        }
+        space.follow(deltas, used, max_end)?;
         Ok(space)
     }
 

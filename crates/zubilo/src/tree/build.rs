@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
-use crate::page::{self, Damage, Kind, Leaf, Order, ValueKind, branch, header, leaf};
+use crate::page::{self, Damage, Kind, Order, ValueKind, branch, header, leaf, packed};
 
 use super::run::{self, RUN_REF_SIZE};
 use super::{Ref, RunRef, TreeDesc, TreeOptions};
@@ -95,19 +95,65 @@ impl Builder {
         builder
     }
 
+    /// A builder of a tree like the one described.
+    pub(crate) fn like(desc: &TreeDesc, order: Order, page_size: usize) -> Builder {
+        let mut builder = Builder::new(desc.table, desc.options, order, page_size);
+        builder.desc.item_size = desc.item_size;
+        builder.desc.sequence = desc.sequence;
+        builder.fresh_leaf();
+        builder
+    }
+
     fn fresh_leaf(&mut self) {
         self.leaf.fill(0);
-        header::init(&mut self.leaf, Kind::Leaf, 0, self.desc.table, self.order.is_plain());
+        let (table, plain) = (self.desc.table, self.order.is_plain());
+        let size = usize::from(self.desc.item_size);
+        // A size that cannot be packed is refused when the first item is added.
+        if !(self.desc.options.is_packed() && packed::init(&mut self.leaf, table, plain, size)) {
+            header::init(&mut self.leaf, Kind::Leaf, 0, table, plain);
+        }
         self.leaf_count = 0;
     }
 
-    /// Adds a record behind all others; the bytes are those that stand in the leaf.
+    /// Adds an item to a tree of packed leaves, behind all others.
+    pub(crate) fn add_item(&mut self, out: &mut Output<'_>, item: &[u8]) -> Result<()> {
+        if !packed::insert(&mut self.leaf, self.leaf_count, item).map_err(damaged)? {
+            self.end_leaf(out)?;
+            page::separator(&self.order, &self.last_key, item, &mut self.leaf_separator);
+            if !packed::insert(&mut self.leaf, 0, item).map_err(damaged)? {
+                return Err(Error::Invalid("a value does not fit a page"));
+            }
+        }
+        self.leaf_count += 1;
+        self.added(item, 1);
+        Ok(())
+    }
+
+    fn added(&mut self, key: &[u8], values: u64) {
+        self.desc.entries += values;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+    }
+
+    /// Adds the tree of one key's values.
+    pub(crate) fn add_tree(
+        &mut self,
+        out: &mut Output<'_>,
+        key: &[u8],
+        values: &TreeDesc,
+    ) -> Result<()> {
+        self.desc.value_pages += values.pages();
+        self.add(out, key, ValueKind::Tree, &values.to_bytes(), values.entries)
+    }
+
+    /// Adds a record of so many values behind all others; the bytes are those that stand in the leaf.
     pub(crate) fn add(
         &mut self,
         out: &mut Output<'_>,
         key: &[u8],
         kind: ValueKind,
         value: &[u8],
+        values: u64,
     ) -> Result<()> {
         if !self.try_add(key, kind, value)? {
             self.end_leaf(out)?;
@@ -116,9 +162,7 @@ impl Builder {
                 return Err(Error::Invalid("a record does not fit a page"));
             }
         }
-        self.desc.entries += 1;
-        self.last_key.clear();
-        self.last_key.extend_from_slice(key);
+        self.added(key, values);
         Ok(())
     }
 
@@ -133,7 +177,7 @@ impl Builder {
         self.desc.run_pages += value.len().div_ceil(out.page_size) as u64;
         let mut bytes = [0; RUN_REF_SIZE];
         reference.store(&mut bytes).map_err(damaged)?;
-        self.add(out, key, ValueKind::Run, &bytes)
+        self.add(out, key, ValueKind::Run, &bytes, 1)
     }
 
     fn try_add(&mut self, key: &[u8], kind: ValueKind, value: &[u8]) -> Result<bool> {
@@ -152,8 +196,10 @@ impl Builder {
 
     fn end_leaf(&mut self, out: &mut Output<'_>) -> Result<()> {
         let align = usize::from(self.desc.options.align);
-        leaf::rebuild(&mut self.leaf, &self.order, align, &mut self.scratch).map_err(damaged)?;
-        debug_assert!(Leaf::new(&self.leaf).is_ok());
+        if !self.desc.options.is_packed() {
+            let scratch = &mut self.scratch;
+            leaf::rebuild(&mut self.leaf, &self.order, align, scratch).map_err(damaged)?;
+        }
         let number = out.page(&mut self.leaf)?;
         self.desc.leaf_pages += 1;
         let separator = std::mem::take(&mut self.leaf_separator);

@@ -1,34 +1,26 @@
 //! A position in a tree and its moves. The cursor holds the path to a leaf and the leaf's view;
 //! steps inside a leaf touch nothing else.
 
-use crate::error::Result;
-use crate::page::{Branch, Damage, Entry, Leaf, NormBuf, Order, SearchKey};
+use std::marker::PhantomData;
 
-use super::lookup::{branch_at, descend, leaf_at, value_of};
+use crate::error::Result;
+use crate::page::{Branch, Damage, Entry, Leaf, LeafPage, NormBuf, Order, SearchKey};
+
+use super::lookup::{branch_at, descend_by, value_of};
 use super::{Pages, Path, Ref, TreeDesc};
 
 /// A position in the tree `desc` as `pages` shows it.
 #[derive(Clone)]
-pub(crate) struct Cursor<'p, P: Pages<'p>> {
+pub(crate) struct Cursor<'p, P: Pages<'p>, L: LeafPage<'p> = Leaf<'p>> {
     pages: P,
     desc: TreeDesc,
     order: Order,
     path: Path,
-    leaf: Option<(Ref, Leaf<'p>)>,
+    leaf: Option<(Ref, L)>,
+    life: PhantomData<&'p [u8]>,
 }
 
 impl<'p, P: Pages<'p>> Cursor<'p, P> {
-    pub(crate) fn new(pages: P, desc: TreeDesc, order: Order) -> Cursor<'p, P> {
-        Cursor { pages, desc, order, path: Path::default(), leaf: None }
-    }
-
-    /// The leaf under the cursor, its reference and the index in it.
-    #[inline(always)]
-    pub(crate) fn position(&self) -> Option<(Ref, Leaf<'p>, usize)> {
-        let (at, leaf) = self.leaf?;
-        Some((at, leaf, self.path.last()?.index as usize))
-    }
-
     /// The entry under the cursor; none when it stands nowhere.
     #[inline(always)]
     pub(crate) fn entry(&self) -> Result<Option<(Ref, Entry<'p>)>> {
@@ -48,13 +40,51 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
             None => Ok(None),
         }
     }
+}
+
+impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
+    pub(crate) fn new(pages: P, desc: TreeDesc, order: Order) -> Cursor<'p, P, L> {
+        Cursor { pages, desc, order, path: Path::default(), leaf: None, life: PhantomData }
+    }
+
+    /// A cursor that stands at the end of a path in its tree.
+    pub(crate) fn resume(
+        pages: P,
+        desc: TreeDesc,
+        order: Order,
+        path: Path,
+    ) -> Result<Cursor<'p, P, L>> {
+        let mut cursor = Cursor { pages, desc, order, path, leaf: None, life: PhantomData };
+        cursor.load_leaf()?;
+        Ok(cursor)
+    }
+
+    /// The way to the position.
+    #[allow(dead_code, reason = "cursors of the write transaction will keep it")]
+    pub(crate) fn into_path(self) -> Path {
+        self.path
+    }
+
+    /// The leaf under the cursor, its reference and the index in it.
+    #[inline(always)]
+    pub(crate) fn position(&self) -> Option<(Ref, L, usize)> {
+        let (at, leaf) = self.leaf?;
+        Some((at, leaf, self.path.last()?.index as usize))
+    }
+
+    /// The key under the cursor; none when it stands nowhere.
+    pub(crate) fn key(&self) -> Result<Option<&'p [u8]>> {
+        match self.position() {
+            Some((at, leaf, i)) if i < leaf.count() => leaf.key(i).map_err(at.damaged()).map(Some),
+            _ => Ok(None),
+        }
+    }
 
     /// To the first entry with a key not less than `key`; true when it equals `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
         let mut buf = NormBuf::default();
         let key = SearchKey::new(&self.order, key, &mut buf);
-        let found = descend(&self.pages, &self.desc, &self.order, &key, &mut self.path)?;
-        self.load_leaf()?;
+        let found = self.descend(&key)?;
         if let Some((_, leaf, i)) = self.position()
             && i >= leaf.count()
         {
@@ -68,7 +98,13 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
     pub(crate) fn seek_gap(&mut self, key: &[u8]) -> Result<bool> {
         let mut buf = NormBuf::default();
         let key = SearchKey::new(&self.order, key, &mut buf);
-        let found = descend(&self.pages, &self.desc, &self.order, &key, &mut self.path)?;
+        self.descend(&key)
+    }
+
+    fn descend(&mut self, key: &SearchKey<'_>) -> Result<bool> {
+        let (pages, path) = (&self.pages, &mut self.path);
+        let prefetch = |p: &P, child, _| p.prefetch(child);
+        let found = descend_by::<P, L>(pages, &self.desc, &self.order, key, path, prefetch)?;
         self.load_leaf()?;
         Ok(found)
     }
@@ -178,7 +214,7 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
 
     /// A damaged file may lead to the same leaves again and again; keys that do not go on in
     /// order tell.
-    fn check_order(&self, old: Option<(Ref, Leaf<'p>)>, back: bool) -> Result<()> {
+    fn check_order(&self, old: Option<(Ref, L)>, back: bool) -> Result<()> {
         let (Some((_, old)), Some((at, new))) = (old, self.leaf) else { return Ok(()) };
         let (before, after) = if back { (new, old) } else { (old, new) };
         let last = before.key(before.count().saturating_sub(1)).map_err(at.damaged())?;
@@ -203,7 +239,7 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
             self.path.push(at, i, branch.count());
             at = Ref(child);
         }
-        let leaf = leaf_at(&self.pages, at)?;
+        let leaf = self.leaf_at(at)?;
         if leaf.count() == 0 {
             return Err(at.damaged()(Damage("an empty leaf inside a tree")));
         }
@@ -215,9 +251,14 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
 
     fn load_leaf(&mut self) -> Result<()> {
         self.leaf = match self.path.last() {
-            Some(step) => Some((step.page, leaf_at(&self.pages, step.page)?)),
+            Some(step) => Some((step.page, self.leaf_at(step.page)?)),
             None => None,
         };
         Ok(())
+    }
+
+    #[inline(always)]
+    fn leaf_at(&self, at: Ref) -> Result<L> {
+        L::parse(self.pages.page(at)?).map_err(at.damaged())
     }
 }

@@ -4,11 +4,14 @@ use crate::dirty::Workspace;
 use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::page::{
-    self, Damage, FLAG_DIRTY_RUNS, Kind, Leaf, NormBuf, SearchKey, ValueKind, branch, header, leaf,
+    self, Damage, FLAG_DIRTY_RUNS, Kind, Leaf, NormBuf, SearchKey, Set, ValueKind, branch, header,
+    leaf,
 };
 
 use super::lookup::descend_to_change;
-use super::{Pages, Path, Ref, RunRef, Tree};
+use super::remove::drop_tree;
+use super::values::tree_of;
+use super::{Pages, Path, Ref, RunRef, Tree, TreeDesc};
 
 /// The way to the leaf of the last change, valid while nothing else changed the tree.
 #[derive(Clone, Default)]
@@ -61,6 +64,23 @@ pub(crate) fn put(
     if tree.desc.depth == 0 {
         return first_entry(ws, tree, key, shape).map(Put::Inserted);
     }
+    let (mut path, found) = locate(ws, tree, key)?;
+    if found && !overwrite {
+        keep_finger(tree, path);
+        return Ok(Put::Exists);
+    }
+    if !found {
+        return insert_new(ws, tree, path, key, shape).map(Put::Inserted);
+    }
+    touch_path(ws, tree, &mut path)?;
+    tree.desc.modified = ws.txn();
+    replace(ws, tree, path, shape).map(Put::Replaced)
+}
+
+/// The way to `key` in a tree that is to be changed there, and whether the key is in it. The finger
+/// is taken away: to be kept again when the change is done.
+#[inline(always)]
+pub(super) fn locate(ws: &Workspace, tree: &mut Tree, key: &[u8]) -> Result<(Path, bool)> {
     let mut path = std::mem::take(&mut tree.finger.path);
     let found = match try_finger(ws, tree, &mut path, key)? {
         Some(found) => found,
@@ -71,17 +91,24 @@ pub(crate) fn put(
         }
     };
     tree.finger.live = false;
-    if found && !overwrite {
-        keep_finger(tree, path);
-        return Ok(Put::Exists);
+    Ok((path, found))
+}
+
+/// Makes room for a value under a key that is not in the tree, where `locate` ended.
+pub(super) fn insert_new(
+    ws: &mut Workspace,
+    tree: &mut Tree,
+    mut path: Path,
+    key: &[u8],
+    shape: Shape,
+) -> Result<Place> {
+    if tree.desc.depth == 0 {
+        return first_entry(ws, tree, key, shape);
     }
     touch_path(ws, tree, &mut path)?;
     tree.desc.modified = ws.txn();
-    if found {
-        return replace(ws, tree, path, key, shape).map(Put::Replaced);
-    }
     tree.desc.entries += 1;
-    insert_at(ws, tree, path, key, shape).map(Put::Inserted)
+    insert_at(ws, tree, path, key, shape)
 }
 
 /// The finger's leaf, if `key` surely belongs there.
@@ -106,7 +133,7 @@ fn try_finger(ws: &Workspace, tree: &Tree, path: &mut Path, key: &[u8]) -> Resul
     Ok(inside.then_some(found.is_ok()))
 }
 
-fn keep_finger(tree: &mut Tree, path: Path) {
+pub(super) fn keep_finger(tree: &mut Tree, path: Path) {
     tree.finger.path = path;
     tree.finger.live = true;
 }
@@ -149,7 +176,7 @@ pub(crate) fn touch_path(ws: &mut Workspace, tree: &mut Tree, path: &mut Path) -
 }
 
 /// The dirty leaf at the end of a touched path.
-fn leaf_slot(path: &Path) -> Result<(u32, usize)> {
+pub(super) fn leaf_slot(path: &Path) -> Result<(u32, usize)> {
     path.last().and_then(|s| Some((s.page.slot()?, s.index as usize))).ok_or_else(broken_path)
 }
 
@@ -158,49 +185,80 @@ pub(crate) fn broken_path() -> Error {
     Error::Corrupted { page: PageNo(0), reason: "a path does not end in a changeable leaf" }
 }
 
+/// What an entry has besides its own bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Held {
+    /// Nothing.
+    One,
+    /// A large value.
+    Run(RunRef),
+    /// Several values in the record: their number.
+    Set(usize),
+    /// A tree of values.
+    Tree(TreeDesc),
+}
+
+impl Held {
+    /// Values of the entry.
+    pub(crate) fn count(&self) -> u64 {
+        match self {
+            Held::One | Held::Run(_) => 1,
+            Held::Set(count) => *count as u64,
+            Held::Tree(desc) => desc.entries,
+        }
+    }
+}
+
+/// What the entry at a place holds. A tree in a table without duplicates is a table, which its
+/// record does not own.
+pub(crate) fn held(ws: &Workspace, duplicates: bool, at: Ref, index: usize) -> Result<Held> {
+    let view = ws.view();
+    let leaf = Leaf::new(view.page(at)?).map_err(at.damaged())?;
+    let entry = leaf.entry(index).map_err(at.damaged())?;
+    match entry.kind {
+        ValueKind::Run => RunRef::load(entry.value).map_err(at.damaged()).map(Held::Run),
+        ValueKind::Duplicates if duplicates => {
+            let set = Set::new(entry.value).map_err(at.damaged())?;
+            Ok(Held::Set(set.count()))
+        }
+        ValueKind::Tree if duplicates => tree_of(&view, at, entry.value).map(Held::Tree),
+        _ => Ok(Held::One),
+    }
+}
+
 /// Drops what an old value occupies outside its leaf.
-pub(crate) fn drop_value(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    kind: ValueKind,
-    value: [u8; super::run::RUN_REF_SIZE],
-    at: Ref,
-) -> Result<()> {
-    if kind == ValueKind::Run {
-        let run = RunRef::load(&value).map_err(at.damaged())?;
-        tree.desc.run_pages = tree.desc.run_pages.saturating_sub(run.pages(ws.page_shift()));
-        ws.drop_run(&run);
+pub(crate) fn drop_held(ws: &mut Workspace, tree: &mut Tree, held: &Held) -> Result<()> {
+    match held {
+        Held::One | Held::Set(_) => {}
+        Held::Run(run) => {
+            tree.desc.run_pages = tree.desc.run_pages.saturating_sub(run.pages(ws.page_shift()));
+            ws.drop_run(run);
+        }
+        Held::Tree(desc) => {
+            tree.desc.value_pages = tree.desc.value_pages.saturating_sub(desc.pages());
+            drop_tree(ws, desc)?;
+        }
     }
     Ok(())
 }
 
-/// Kind and, for a run, reference of the value at a place.
-pub(crate) fn value_ref(
-    ws: &Workspace,
-    at: Ref,
-    index: usize,
-) -> Result<(ValueKind, [u8; super::run::RUN_REF_SIZE])> {
-    let leaf = Leaf::new(ws.view().page(at)?).map_err(at.damaged())?;
-    let entry = leaf.entry(index).map_err(at.damaged())?;
-    let mut value = [0; super::run::RUN_REF_SIZE];
-    if entry.kind == ValueKind::Run {
-        let run = RunRef::load(entry.value).map_err(at.damaged())?;
-        run.store(&mut value).map_err(at.damaged())?;
-    }
-    Ok((entry.kind, value))
+fn replace(ws: &mut Workspace, tree: &mut Tree, path: Path, shape: Shape) -> Result<Place> {
+    let (slot, index) = leaf_slot(&path)?;
+    let held = held(ws, tree.desc.options.has_duplicates(), Ref::dirty(slot), index)?;
+    drop_held(ws, tree, &held)?;
+    tree.desc.entries = tree.desc.entries.saturating_sub(held.count().saturating_sub(1));
+    reshape(ws, tree, path, shape)
 }
 
-fn replace(
+/// Gives the entry at the end of a touched path another value, whose bytes are yet to be filled.
+pub(super) fn reshape(
     ws: &mut Workspace,
     tree: &mut Tree,
     path: Path,
-    key: &[u8],
     shape: Shape,
 ) -> Result<Place> {
     let (slot, index) = leaf_slot(&path)?;
     let at = Ref::dirty(slot);
-    let (kind, value) = value_ref(ws, at, index)?;
-    drop_value(ws, tree, kind, value, at)?;
     let align = usize::from(tree.desc.options.align);
     let page = ws.page_mut(slot)?;
     let room = leaf::set_value(page, index, &tree.order, shape.kind, shape.len, align)
@@ -210,12 +268,14 @@ fn replace(
         keep_finger(tree, path);
         return Ok(Place { slot, index });
     }
+    // The key as it is stored: in a caller's order another one may equal it.
+    let key = Leaf::new(page).and_then(|leaf| leaf.key(index)).map_err(at.damaged())?.to_vec();
     leaf::remove(page, index).map_err(at.damaged())?;
-    insert_at(ws, tree, path, key, shape)
+    insert_at(ws, tree, path, &key, shape)
 }
 
 /// Inserts at the end of a touched path, splitting if there is no room.
-fn insert_at(
+pub(super) fn insert_at(
     ws: &mut Workspace,
     tree: &mut Tree,
     path: Path,
@@ -342,7 +402,8 @@ fn grow_root(ws: &mut Workspace, tree: &mut Tree, separator: &[u8], right: Ref) 
     Ok(())
 }
 
-/// Marks a leaf that refers to values still in memory, so that the commit looks for them.
+/// Marks a leaf that refers to values or trees of values still in memory, so that the commit looks
+/// for them.
 pub(crate) fn mark_dirty_runs(page: &mut [u8]) {
     let flags = header::flags(page) | FLAG_DIRTY_RUNS;
     header::set_flags(page, flags);

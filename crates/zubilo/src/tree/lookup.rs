@@ -1,8 +1,9 @@
 //! Point look-ups and descents.
 
 use crate::error::Result;
-use crate::page::{Branch, Entry, Leaf, NormBuf, Order, SearchKey, ValueKind};
+use crate::page::{Branch, Entry, Items, Leaf, LeafPage, NormBuf, Order, SearchKey, ValueKind};
 
+use super::values::first_value;
 use super::{Pages, Path, Ref, RunRef, TreeDesc};
 
 /// The branch at `at`, which must be on `level`.
@@ -85,7 +86,8 @@ fn find_entry<'p, P: Pages<'p>>(
     }
 }
 
-/// The value bytes of an entry, wherever they are; a table's record has no value of its own.
+/// The value bytes of an entry, wherever they are; of duplicates the first. A table's record has no
+/// value of its own.
 #[inline(always)]
 pub(crate) fn value_of<'p, P: Pages<'p>>(
     pages: &P,
@@ -93,11 +95,12 @@ pub(crate) fn value_of<'p, P: Pages<'p>>(
     entry: &Entry<'p>,
 ) -> Result<&'p [u8]> {
     match entry.kind {
+        ValueKind::Inline => Ok(entry.value),
         ValueKind::Run => {
             let run = RunRef::load(entry.value).map_err(at.damaged())?;
             pages.run(at, &run)
         }
-        _ => Ok(entry.value),
+        ValueKind::Duplicates | ValueKind::Tree => first_value(pages, at, entry),
     }
 }
 
@@ -133,7 +136,7 @@ pub(crate) fn descend<'p, P: Pages<'p>>(
     key: &SearchKey<'_>,
     path: &mut Path,
 ) -> Result<bool> {
-    descend_by(pages, desc, order, key, path, |pages, child, _| pages.prefetch(child))
+    descend_by::<P, Leaf<'p>>(pages, desc, order, key, path, |p, child, _| p.prefetch(child))
 }
 
 /// As `descend`, to a leaf that is likely to be copied: asks for all of it at once.
@@ -145,14 +148,27 @@ pub(crate) fn descend_to_change<'p, P: Pages<'p>>(
     key: &SearchKey<'_>,
     path: &mut Path,
 ) -> Result<bool> {
-    descend_by(pages, desc, order, key, path, |pages, child, level| match level {
+    descend_by::<P, Leaf<'p>>(pages, desc, order, key, path, |pages, child, level| match level {
         1 => pages.prefetch_page(child),
         _ => pages.prefetch(child),
     })
 }
 
+/// As `descend`, in a tree with leaves of any kind.
+pub(crate) fn descend_items<'p, P: Pages<'p>>(
+    pages: &P,
+    desc: &TreeDesc,
+    order: &Order,
+    key: &[u8],
+    path: &mut Path,
+) -> Result<bool> {
+    let mut buf = NormBuf::default();
+    let key = SearchKey::new(order, key, &mut buf);
+    descend_by::<P, Items<'p>>(pages, desc, order, &key, path, |p, child, _| p.prefetch(child))
+}
+
 #[inline(always)]
-fn descend_by<'p, P: Pages<'p>>(
+pub(crate) fn descend_by<'p, P: Pages<'p>, L: LeafPage<'p>>(
     pages: &P,
     desc: &TreeDesc,
     order: &Order,
@@ -173,7 +189,7 @@ fn descend_by<'p, P: Pages<'p>>(
         prefetch(pages, child, level);
         at = child;
     }
-    let leaf = leaf_at(pages, at)?;
+    let leaf = L::parse(pages.page(at)?).map_err(at.damaged())?;
     let found = leaf.search(order, key).map_err(at.damaged())?;
     let (Ok(i) | Err(i)) = found;
     path.push(at, i, leaf.count());

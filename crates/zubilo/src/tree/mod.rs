@@ -13,12 +13,16 @@ pub(crate) mod cursor;
 pub(crate) mod desc;
 pub(crate) mod insert;
 pub(crate) mod lookup;
+pub(crate) mod packed;
 pub(crate) mod pages;
+pub(crate) mod pair_range;
+pub(crate) mod pairs;
 pub(crate) mod path;
 pub(crate) mod range;
 pub(crate) mod remove;
 pub(crate) mod remove_range;
 pub(crate) mod run;
+pub(crate) mod values;
 
 pub(crate) use desc::{TreeDesc, TreeOptions};
 pub(crate) use pages::{Pages, Ref, Snapshot};
@@ -34,13 +38,20 @@ pub(crate) struct Tree {
     pub(crate) desc: TreeDesc,
     /// Order of the keys.
     pub(crate) order: Order,
+    /// Order of the values of one key, where there can be many.
+    pub(crate) values: Order,
     /// Where the last change happened; spares the descent for neighbouring keys.
     pub(crate) finger: insert::Finger,
 }
 
 impl Tree {
-    /// A tree as stored, with its order.
-    pub(crate) fn new(desc: TreeDesc, order: Order) -> Tree {
-        Tree { desc, order, finger: insert::Finger::default() }
+    /// A tree as stored, with its orders.
+    pub(crate) fn new(desc: TreeDesc, order: Order, values: Order) -> Tree {
+        Tree { desc, order, values, finger: insert::Finger::default() }
+    }
+
+    /// The table of tables.
+    pub(crate) fn main(desc: TreeDesc) -> Tree {
+        Tree::new(desc, Order::Bytes, Order::Bytes)
     }
 }

@@ -103,6 +103,14 @@ impl<'p> Snapshot<'p> {
         Snapshot { base, end, txn, shift, size, verifier, life: PhantomData }
     }
 
+    /// The same pages, each checksum verified by `verifier`.
+    pub(crate) fn verified_by<'s>(self, verifier: &'s Verifier) -> Snapshot<'s>
+    where
+        'p: 's,
+    {
+        Snapshot { verifier: Some(verifier), life: PhantomData, ..self }
+    }
+
     /// Bytes of a page.
     pub(crate) fn page_size(&self) -> usize {
         1 << self.shift
@@ -160,7 +168,7 @@ impl<'p> Pages<'p> for Snapshot<'p> {
             .filter(|_| run.birth <= self.txn)
             .ok_or_else(|| corrupted(holder, Damage("a value run leads outside the store")))?;
         if let Some(verifier) = self.verifier {
-            verifier.run(run, bytes).map_err(holder.damaged())?;
+            verifier.run(run, bytes).map_err(Ref(run.first).damaged())?;
         }
         Ok(bytes)
     }

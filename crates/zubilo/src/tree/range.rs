@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::page::{Entry, Leaf, NormBuf, Order, SearchKey};
 
 use super::cursor::Cursor;
@@ -25,7 +25,7 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// True when no key can lie between the bounds.
-    fn is_empty(&self, order: &Order) -> bool {
+    pub(super) fn is_empty(&self, order: &Order) -> bool {
         use Bound::{Excluded, Included, Unbounded};
         match (&self.start, &self.end) {
             (Included(a), Included(b)) => order.compare(a, b).is_gt(),
@@ -108,6 +108,8 @@ pub(crate) struct Range<'p, P: Pages<'p>> {
     started: (bool, bool),
     done: bool,
     warm: Warm,
+    /// To be told before the end.
+    failure: Option<Error>,
 }
 
 /// Entries of the first run: many ranges are asked for one or two only.
@@ -134,7 +136,15 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
             started: (false, false),
             done,
             warm: Warm::Untouched,
+            failure: None,
         }
+    }
+
+    /// A range that gives nothing but an error.
+    pub(crate) fn failed(pages: P, desc: TreeDesc, order: Order, error: Error) -> Range<'p, P> {
+        let bounds = Bounds { start: Bound::Unbounded, end: Bound::Unbounded };
+        let range = Range::new(pages, desc, order, bounds);
+        Range { done: true, failure: Some(error), ..range }
     }
 
     fn front_side(&self, cursor: Cursor<'p, P>) -> Result<Option<Side<'p, P>>> {
@@ -222,7 +232,7 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
                 }
             }
         }
-        Ok(None)
+        self.failure.take().map_or(Ok(None), Err)
     }
 
     /// Takes back the last `rest` entries of the run that was taken.
@@ -325,7 +335,7 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
     /// The last pair not yet given.
     pub(crate) fn next_back(&mut self) -> Option<Result<Pair<'p>>> {
         if self.done {
-            return None;
+            return self.failure.take().map(Err);
         }
         let item = self.try_next_back().transpose();
         self.done = !matches!(item, Some(Ok(_)));

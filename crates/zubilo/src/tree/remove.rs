@@ -2,9 +2,11 @@
 
 use crate::dirty::Workspace;
 use crate::error::Result;
-use crate::page::{Branch, Leaf, NormBuf, SearchKey, branch, header, leaf};
+use crate::page::{
+    Branch, Damage, Items, LeafPage, NormBuf, SearchKey, branch, header, leaf, packed,
+};
 
-use super::insert::{broken_path, drop_value, touch_path, value_ref};
+use super::insert::{Held, broken_path, drop_held, held, touch_path};
 use super::lookup::descend_to_change;
 use super::{Pages, Path, Ref, Tree, TreeDesc};
 
@@ -30,11 +32,16 @@ pub(crate) fn remove_at(ws: &mut Workspace, tree: &mut Tree, path: &mut Path) ->
     touch_path(ws, tree, path)?;
     let step = *path.last().ok_or_else(broken_path)?;
     let at = step.page;
-    let (kind, value) = value_ref(ws, at, step.index as usize)?;
-    drop_value(ws, tree, kind, value, at)?;
-    let slot = at.slot().ok_or_else(broken_path)?;
-    leaf::remove(ws.page_mut(slot)?, step.index as usize).map_err(at.damaged())?;
-    tree.desc.entries = tree.desc.entries.saturating_sub(1);
+    let (slot, i) = (at.slot().ok_or_else(broken_path)?, step.index as usize);
+    if tree.desc.options.is_packed() {
+        packed::remove(ws.page_mut(slot)?, i).map_err(at.damaged())?;
+        tree.desc.entries = tree.desc.entries.saturating_sub(1);
+    } else {
+        let held = held(ws, tree.desc.options.has_duplicates(), at, i)?;
+        drop_held(ws, tree, &held)?;
+        leaf::remove(ws.page_mut(slot)?, i).map_err(at.damaged())?;
+        tree.desc.entries = tree.desc.entries.saturating_sub(held.count());
+    }
     tree.desc.modified = ws.txn();
     rebalance(ws, tree, path, path.len() - 1)
 }
@@ -43,7 +50,7 @@ pub(crate) fn remove_at(ws: &mut Workspace, tree: &mut Tree, path: &mut Path) ->
 fn fill(ws: &Workspace, at: Ref, is_leaf: bool) -> Result<(usize, usize)> {
     let page = ws.view().page(at)?;
     if is_leaf {
-        let leaf = Leaf::new(page).map_err(at.damaged())?;
+        let leaf = Items::parse(page).map_err(at.damaged())?;
         Ok((leaf.used(), leaf.count()))
     } else {
         let branch = Branch::new(page).map_err(at.damaged())?;
@@ -165,7 +172,7 @@ fn merge_or_borrow(ws: &mut Workspace, tree: &mut Tree, path: &Path, d: usize) -
     };
     let level = header::level(ws.view().page(pair.other)?);
     if usize::from(level) + d + 1 != path.len() {
-        return Err(pair.other.damaged()(crate::page::Damage("a neighbour on another level")));
+        return Err(pair.other.damaged()(Damage("a neighbour on another level")));
     }
     if merge(ws, tree, path, d, &pair)? {
         ws.drop_page(pair.other)?;
@@ -205,10 +212,11 @@ fn move_entries(
     if pair.is_leaf {
         let (page, other) = ws.change_from(slot, pair.other)?;
         let flags = header::flags(page) | header::flags(other);
-        let moved = if pair.other_is_left {
-            leaf::prepend(page, other, from, to, order, align)
-        } else {
-            leaf::append(page, other, from, to, order, align)
+        let moved = match (tree.desc.options.is_packed(), pair.other_is_left) {
+            (false, true) => leaf::prepend(page, other, from, to, order, align),
+            (false, false) => leaf::append(page, other, from, to, order, align),
+            (true, true) => packed::prepend(page, other, from, to),
+            (true, false) => packed::append(page, other, from, to),
         };
         let moved = moved.map_err(pair.other.damaged())?;
         if moved {
@@ -244,12 +252,11 @@ fn borrow(ws: &mut Workspace, tree: &mut Tree, path: &Path, d: usize, pair: &Pai
     let mut separator = Vec::new();
     boundary(ws, tree, pair, if pair.other_is_left { from } else { to }, &mut separator)?;
     let parent = path.steps()[d - 1].page;
-    let mut old = Vec::new();
-    let branch = Branch::new(ws.view().page(parent)?).map_err(parent.damaged())?;
-    branch.separator(pair.right, &mut old).map_err(parent.damaged())?;
     let parent_slot = parent.slot().ok_or_else(broken_path)?;
-    // The entries move first: they need the old separator.
-    if !separator_fits(ws, tree, parent_slot, pair.right, &separator, &old)? {
+    // The entries move first: they need the old separator. So the new one is tried on a copy.
+    let mut tried = ws.page_mut(parent_slot)?.to_vec();
+    let fits = branch::set_separator(&mut tried, pair.right, &tree.order, &separator);
+    if !fits.map_err(parent.damaged())? {
         return Ok(());
     }
     if !move_entries(ws, tree, path, d, pair, from, to)? {
@@ -257,35 +264,20 @@ fn borrow(ws: &mut Workspace, tree: &mut Tree, path: &Path, d: usize, pair: &Pai
     }
     let other = ws.touch(pair.other)?;
     let page = ws.page_mut(other)?;
-    let cut = if pair.is_leaf {
-        leaf::remove_range(page, from, to)
-    } else {
-        branch::remove_range(page, from, to)
+    let cut = match (pair.is_leaf, tree.desc.options.is_packed()) {
+        (true, false) => leaf::remove_range(page, from, to),
+        (true, true) => packed::remove_range(page, from, to),
+        (false, _) => branch::remove_range(page, from, to),
     };
     cut.map_err(pair.other.damaged())?;
     let index = if pair.other_is_left { pair.right - 1 } else { pair.right };
     let page = ws.page_mut(parent_slot)?;
     branch::set_child(page, index, Ref::dirty(other).0).map_err(parent.damaged())?;
-    branch::set_separator(page, pair.right, &tree.order, &separator).map_err(parent.damaged())?;
-    Ok(())
-}
-
-/// Whether the parent has room for a new separator; leaves it as it was.
-fn separator_fits(
-    ws: &mut Workspace,
-    tree: &Tree,
-    parent: u32,
-    i: usize,
-    separator: &[u8],
-    old: &[u8],
-) -> Result<bool> {
-    let at = Ref::dirty(parent);
-    let page = ws.page_mut(parent)?;
-    let fits = branch::set_separator(page, i, &tree.order, separator).map_err(at.damaged())?;
-    if fits {
-        branch::set_separator(page, i, &tree.order, old).map_err(at.damaged())?;
+    match branch::set_separator(page, pair.right, &tree.order, &separator) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(parent.damaged()(Damage("a separator that fitted does not fit"))),
+        Err(damage) => Err(parent.damaged()(damage)),
     }
-    Ok(fits)
 }
 
 /// How many entries at the near end of the neighbour make up about `bytes`.
@@ -295,7 +287,7 @@ fn entries_to_take(ws: &Workspace, pair: &Pair, bytes: usize, count: usize) -> R
     for n in 0..count {
         let i = if pair.other_is_left { count - 1 - n } else { n };
         let size = if pair.is_leaf {
-            Leaf::new(page).and_then(|l| l.entry_size(i))
+            Items::parse(page).and_then(|l| l.entry_size(i))
         } else {
             Branch::new(page).and_then(|b| b.entry_size(i))
         };
@@ -314,7 +306,7 @@ fn boundary(ws: &Workspace, tree: &Tree, pair: &Pair, i: usize, out: &mut Vec<u8
     if !pair.is_leaf {
         return Branch::new(page).and_then(|b| b.separator(i, out)).map_err(damaged);
     }
-    let cut = Leaf::new(page).and_then(|leaf| Ok((leaf.key(i - 1)?, leaf.key(i)?)));
+    let cut = Items::parse(page).and_then(|leaf| Ok((leaf.key(i - 1)?, leaf.key(i)?)));
     let (left, right) = cut.map_err(damaged)?;
     crate::page::separator(&tree.order, left, right, out);
     Ok(())
@@ -324,10 +316,7 @@ fn boundary(ws: &Workspace, tree: &Tree, pair: &Pair, i: usize, out: &mut Vec<u8
 pub(crate) fn clear(ws: &mut Workspace, tree: &mut Tree) -> Result<()> {
     tree.finger.reset();
     let desc = tree.desc;
-    if desc.depth > 0 {
-        let mut budget = ws.page_bound();
-        drop_subtree(ws, desc.root, desc.depth - 1, desc.run_pages > 0, &mut budget)?;
-    }
+    drop_tree(ws, &desc)?;
     tree.desc = TreeDesc {
         sequence: desc.sequence,
         modified: ws.txn(),
@@ -336,42 +325,82 @@ pub(crate) fn clear(ws: &mut Workspace, tree: &mut Tree) -> Result<()> {
     Ok(())
 }
 
-/// Frees a subtree; `runs` tells whether its leaves may hold value runs. `budget` is the number of
-/// pages there can be: a damaged tree that leads to the same pages again and again runs out of it.
+/// Frees every page of the tree that a descriptor names.
+pub(super) fn drop_tree(ws: &mut Workspace, desc: &TreeDesc) -> Result<()> {
+    let mut budget = ws.page_bound();
+    drop_pages(ws, desc, &mut budget)
+}
+
+fn drop_pages(ws: &mut Workspace, desc: &TreeDesc, budget: &mut u64) -> Result<()> {
+    if desc.depth == 0 {
+        return Ok(());
+    }
+    let holds = desc.run_pages > 0 || desc.options.has_duplicates();
+    drop_subtree(ws, desc.root, desc.depth - 1, desc, holds, budget)
+}
+
+/// Frees a subtree; `holds` tells whether its leaves may hold more than their own bytes. `budget` is
+/// the number of pages there can be: a damaged tree that leads to the same pages again and again runs
+/// out of it.
 fn drop_subtree(
     ws: &mut Workspace,
     at: Ref,
     level: u8,
-    runs: bool,
+    desc: &TreeDesc,
+    holds: bool,
     budget: &mut u64,
 ) -> Result<()> {
-    *budget = budget.checked_sub(1).ok_or_else(|| {
-        at.damaged()(crate::page::Damage("a tree with more pages than the store"))
-    })?;
+    *budget = budget
+        .checked_sub(1)
+        .ok_or_else(|| at.damaged()(Damage("a tree with more pages than the store")))?;
     if level > 0 {
         let count = super::lookup::branch_at(&ws.view(), at, level)?.count();
         for i in 0..count {
             let branch = super::lookup::branch_at(&ws.view(), at, level)?;
             let child = Ref(branch.child(i).map_err(at.damaged())?);
-            drop_subtree(ws, child, level - 1, runs, budget)?;
+            drop_subtree(ws, child, level - 1, desc, holds, budget)?;
         }
-    } else if runs {
-        drop_runs(ws, at, 0, usize::MAX)?;
+    } else if holds {
+        drop_entries(ws, desc.options.has_duplicates(), at, 0, usize::MAX, budget)?;
     }
     ws.drop_page(at)
 }
 
-/// Drops the value runs of a leaf's entries [from, to); gives the number of pages they had.
-pub(crate) fn drop_runs(ws: &mut Workspace, at: Ref, from: usize, to: usize) -> Result<u64> {
+/// What entries had.
+#[derive(Default)]
+pub(super) struct Dropped {
+    /// Values.
+    pub(super) entries: u64,
+    pub(super) run_pages: u64,
+    pub(super) value_pages: u64,
+}
+
+/// Drops what a leaf's entries [from, to) have outside the leaf.
+pub(super) fn drop_entries(
+    ws: &mut Workspace,
+    duplicates: bool,
+    at: Ref,
+    from: usize,
+    to: usize,
+    budget: &mut u64,
+) -> Result<Dropped> {
     let count = super::lookup::leaf_at(&ws.view(), at)?.count();
-    let mut pages = 0;
+    let mut dropped = Dropped::default();
     for i in from..to.min(count) {
-        let (kind, value) = value_ref(ws, at, i)?;
-        if kind == crate::page::ValueKind::Run {
-            let run = super::RunRef::load(&value).map_err(at.damaged())?;
-            pages += run.pages(ws.page_shift());
-            ws.drop_run(&run);
+        let held = held(ws, duplicates, at, i)?;
+        dropped.entries = dropped.entries.saturating_add(held.count());
+        match held {
+            Held::One | Held::Set(_) => {}
+            Held::Run(run) => {
+                // The runs of a damaged leaf may claim any length.
+                dropped.run_pages = dropped.run_pages.saturating_add(run.pages(ws.page_shift()));
+                ws.drop_run(&run);
+            }
+            Held::Tree(desc) => {
+                dropped.value_pages = dropped.value_pages.saturating_add(desc.pages());
+                drop_pages(ws, &desc, budget)?;
+            }
         }
     }
-    Ok(pages)
+    Ok(dropped)
 }

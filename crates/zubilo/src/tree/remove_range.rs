@@ -10,22 +10,27 @@ use crate::page::{NormBuf, Order, SearchKey, branch, leaf};
 use super::insert::{broken_path, touch_path};
 use super::lookup::{descend, leaf_at};
 use super::range::Bounds;
-use super::remove::{drop_runs, rebalance};
+use super::remove::{drop_entries, rebalance};
 use super::{Path, Ref, Tree};
 
 /// Removes the entries inside `bounds`; gives their number.
 pub(crate) fn remove_range(ws: &mut Workspace, tree: &mut Tree, bounds: &Bounds) -> Result<u64> {
     tree.finger.reset();
     let before = tree.desc.entries;
+    let mut budget = ws.page_bound();
     while tree.desc.depth > 0 {
         let Some((mut path, from, to)) = next_piece(ws, tree, bounds)? else { break };
         let at = path.last().ok_or_else(broken_path)?.page;
         let count = leaf_at(&ws.view(), at)?.count();
-        if tree.desc.run_pages > 0 {
-            let pages = drop_runs(ws, at, from, to)?;
-            tree.desc.run_pages = tree.desc.run_pages.saturating_sub(pages);
+        let mut entries = (to - from) as u64;
+        let duplicates = tree.desc.options.has_duplicates();
+        if tree.desc.run_pages > 0 || duplicates {
+            let dropped = drop_entries(ws, duplicates, at, from, to, &mut budget)?;
+            tree.desc.run_pages = tree.desc.run_pages.saturating_sub(dropped.run_pages);
+            tree.desc.value_pages = tree.desc.value_pages.saturating_sub(dropped.value_pages);
+            entries = dropped.entries;
         }
-        tree.desc.entries = tree.desc.entries.saturating_sub((to - from) as u64);
+        tree.desc.entries = tree.desc.entries.saturating_sub(entries);
         tree.desc.modified = ws.txn();
         if from == 0 && to == count && path.len() > 1 {
             drop_leaf(ws, tree, &mut path)?;

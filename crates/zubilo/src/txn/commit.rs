@@ -14,12 +14,13 @@
 use twox_hash::XxHash3_64;
 
 use crate::env::Root;
-use crate::env::checkpoint::{MetaLock, flush};
+use crate::env::checkpoint::{MetaLock, flush, free_slot};
 use crate::env::meta::{META_COUNT, Meta, Trust};
 use crate::env::metas::{self, SlotState};
 use crate::error::{Error, Result};
-use crate::num::TxnId;
+use crate::num::{PageNo, TxnId};
 use crate::page::leaf;
+use crate::planted::{Bug, has};
 use crate::shared::Word;
 use crate::space::{Extent, Retired};
 use crate::sync::Ordering;
@@ -54,7 +55,7 @@ impl WriteTxn {
         // Until the commit stands the in-memory books are half-way; the file's are right.
         self.forget_state = true;
         let result = self.commit_changes();
-        self.forget_state = result.is_err();
+        self.forget_state = result.is_err() && !has(Bug::BooksKeptAfterError);
         result
     }
 
@@ -66,7 +67,8 @@ impl WriteTxn {
             self.store_changed_descs()?;
         }
         // From here on no page is made dirty, so none that was spilled is taken back any more.
-        self.reuse_returned();
+        self.reuse_returned()?;
+        self.check_freed()?;
         let pages = self.ws.arena().live() as u64 + self.ws.run_pages();
         let (extents, digest) = match pages {
             0 => (vec![], Some(XxHash3_64::oneshot(&[]))),
@@ -75,7 +77,10 @@ impl WriteTxn {
         let bytes = pages << self.env.shift;
         let spilled = !self.ws.spilled.is_empty();
         let mut allocated = extents;
-        allocated.append(&mut self.ws.spilled);
+        match has(Bug::SpilledForgotten) {
+            true => self.ws.spilled.clear(),
+            false => allocated.append(&mut self.ws.spilled),
+        }
         allocated.sort_unstable_by_key(|e| e.first);
         let allocated = merge(&allocated);
         let pieces = allocated.len();
@@ -126,7 +131,7 @@ impl WriteTxn {
     fn verifiable(&self, pages: u64) -> bool {
         self.env.is_sync()
             && pages << self.env.shift <= VERIFIED_MAX
-            && self.env.steady() == self.base.txn
+            && (self.env.steady() == self.base.txn || has(Bug::OneFlushOnWeak))
     }
 
     /// Gives all dirty pages their places and hands them to the kernel. With a digest, if one flush may
@@ -163,18 +168,37 @@ impl WriteTxn {
         Ok(meta)
     }
 
+    /// What the trees have set free must be pages in use, each once. Damaged trees share pages, or
+    /// hold some that the books call free: that must not bring the books into disorder too.
+    fn check_freed(&mut self) -> Result<()> {
+        let state = self.state.as_ref().ok_or(Error::TxnBroken)?;
+        // Sorted here once, as the books are written, instead of there for each use.
+        self.ws.freed.sort_unstable_by_key(|f| f.first);
+        let mut from = META_COUNT;
+        for freed in &self.ws.freed {
+            if freed.first < from || !state.space.is_used(freed.first, freed.count) {
+                return Err(Error::Corrupted {
+                    page: PageNo(freed.first),
+                    reason: "a page of a tree is free, or belongs to another one too",
+                });
+            }
+            from = freed.first + freed.count;
+        }
+        Ok(())
+    }
+
     fn released(&mut self, death: u64) -> Vec<Retired> {
-        let freed = std::mem::take(&mut self.ws.freed);
+        let mut freed = std::mem::take(&mut self.ws.freed);
+        if has(Bug::FreedForgotten) {
+            freed.clear();
+        }
         let entry = |f: crate::dirty::Freed| Retired {
             first: f.first,
             count: f.count,
             birth: f.birth,
             death,
         };
-        let mut released: Vec<Retired> = freed.into_iter().map(entry).collect();
-        // As the books are written; here once instead of there for each use.
-        released.sort_unstable_by_key(|r| r.first);
-        released
+        freed.into_iter().map(entry).collect()
     }
 
     /// Meta, flush, publication.
@@ -184,23 +208,31 @@ impl WriteTxn {
         meta.trust = match (sync, one_flush) {
             (true, true) => Trust::Verified,
             (true, false) => {
-                flush(&env)?;
+                if !has(Bug::PagesNotFlushed) {
+                    flush(&env)?;
+                }
                 Trust::Steady
             }
             (false, _) => Trust::Weak,
         };
         let txn = meta.txn;
         let _lock = MetaLock::take(&env.shared)?;
-        let slot = metas::victim(&env.shared, None);
+        let slot = free_slot(&env)?;
         let state = if sync { SlotState::Pending } else { SlotState::Weak };
         metas::set_slot(&env.shared, slot, txn, state);
+        let early = has(Bug::PublishedBeforeWritten);
+        if early {
+            env.shared.publish(&Root::of(&meta).to_words(env.shift));
+        }
         metas::write(env.data.as_ref(), slot, &meta)?;
-        if sync {
+        if sync && !has(Bug::AcknowledgedEarly) {
             flush(&env)?;
         }
         // Published before it is called steady: should this process be killed in between, the
         // commit counts for less than it is, not for more.
-        env.shared.publish(&Root::of(&meta).to_words(env.shift));
+        if !early {
+            env.shared.publish(&Root::of(&meta).to_words(env.shift));
+        }
         if sync {
             metas::set_slot(&env.shared, slot, txn, SlotState::Steady);
             env.shared.word(Word::Steady).store(txn, Ordering::SeqCst);

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::page::{Branch, Damage, FLAG_DIRTY_RUNS, Leaf, ValueKind, branch, header, leaf};
 use crate::platform::DataFile;
 use crate::space::Extent;
-use crate::tree::{Pages, Ref, RunRef, run};
+use crate::tree::{Pages, Ref, RunRef, TreeDesc, run};
 
 /// Extents of the large values, by index of the value, when they have places of their own.
 pub(super) type RunPlaces = Option<Vec<(u32, Extent)>>;
@@ -172,7 +172,8 @@ impl<'t> Layout<'t> {
         Ok(found)
     }
 
-    /// Lays out the large values that a leaf refers to; true when none is left in memory.
+    /// Lays out the large values and the trees of values that a leaf refers to; true when none is
+    /// left in memory.
     fn runs(&mut self, slot: u32) -> Result<bool> {
         let at = Ref::dirty(slot);
         let page = self.ws.view().page(at)?;
@@ -182,7 +183,7 @@ impl<'t> Layout<'t> {
         }
         let mut done = true;
         for i in 0..Leaf::new(page).map_err(at.damaged())?.count() {
-            done &= self.run_of(slot, i)?;
+            done &= self.run_of(slot, i)? && self.values_of(slot, i)?;
         }
         if done {
             header::set_flags(self.ws.page_mut(slot)?, flags & !FLAG_DIRTY_RUNS);
@@ -219,6 +220,29 @@ impl<'t> Layout<'t> {
         let value = leaf::value_mut(page, i).map_err(at.damaged())?;
         reference.store(value).map_err(at.damaged())?;
         self.pieces.push((reference.first, Piece::Run(index)));
+        Ok(true)
+    }
+
+    /// Lays out the values of one entry, if they are a tree in memory; false when it must stay there.
+    fn values_of(&mut self, slot: u32, i: usize) -> Result<bool> {
+        let at = Ref::dirty(slot);
+        let page = self.ws.view().page(at)?;
+        let entry = Leaf::new(page).and_then(|l| l.entry(i)).map_err(at.damaged())?;
+        // The table of tables: a table is laid out by its own descriptor.
+        if entry.kind != ValueKind::Tree || header::table(page) == 0 {
+            return Ok(true);
+        }
+        let mut desc = TreeDesc::from_bytes(entry.value).map_err(at.damaged())?;
+        let Some(root) = desc.root.slot() else { return Ok(true) };
+        if self.ws.arena().level(root) != self.level {
+            return Ok(false);
+        }
+        let laid_out = self.subtree(root, desc.depth.saturating_sub(1))?;
+        let Some(root) = laid_out else { return Ok(false) };
+        desc.root = root;
+        let page = self.ws.page_mut(slot)?;
+        let value = leaf::value_mut(page, i).map_err(at.damaged())?;
+        value.copy_from_slice(&desc.to_bytes());
         Ok(true)
     }
 

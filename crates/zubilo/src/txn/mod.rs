@@ -1,6 +1,7 @@
 //! Transactions: `read` snapshots (`reader`: one after the other), the one `write` transaction with its `nested` levels, its
 //! `commit` (laid out by `layout`, early parts by `spill`, room kept by `clean`), and the `group` of closures that
-//! share a commit. `table` holds what reading and writing have in common for users.
+//! share a commit. `table` holds what reading and writing have in common for
+//! users, `options` what is fixed when a table is created.
 
 mod books;
 mod clean;
@@ -8,13 +9,18 @@ mod commit;
 pub(crate) mod group;
 mod layout;
 mod nested;
+mod options;
 mod read;
 mod reader;
+mod records;
 mod spill;
 mod table;
 mod write;
+mod write_table;
 
+pub use options::{Comparator, KeyOrder, TableOptions};
 pub use read::{OwnedValue, ReadTable, ReadTxn};
 pub use reader::{ReadGuard, Reader};
-pub use table::{Cursor, Iter, TableOptions, TableStats};
-pub use write::{WriteTable, WriteTxn};
+pub use table::{Cursor, Iter, TableStats, ValueIter};
+pub use write::WriteTxn;
+pub use write_table::WriteTable;

@@ -99,7 +99,10 @@ impl WriteTxn {
     /// Undoes what the innermost level did; also what broke it.
     pub(crate) fn abort_nested(&mut self) {
         let Some(inner) = self.savepoints.pop() else { return };
-        self.ws.abort_level();
+        let spilled = self.ws.abort_level();
+        if let Some(state) = &mut self.state {
+            spilled.into_iter().for_each(|extent| state.space.give_back(extent));
+        }
         self.tables.truncate(inner.table_count);
         for saved in inner.tables {
             if let Some(table) = self.tables.get_mut(saved.index) {

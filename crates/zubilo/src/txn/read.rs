@@ -8,10 +8,13 @@ use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 use crate::page::{Order, ValueKind};
 use crate::shared::{ReaderId, RootWords};
-use crate::tree::range::Range;
 use crate::tree::{Snapshot, Tree, TreeDesc, batch, cursor, lookup};
 
-use super::table::{Cursor, Iter, TableStats, bounds_of, prefix_bounds};
+use super::options::{TableOptions, builtin_tree};
+use super::table::{
+    Cursor, Iter, TableStats, ValueIter, bounds_of, count_of_key, has_pair, prefix_bounds,
+    values_of_key,
+};
 
 /// A snapshot of the store. It can be used and sent everywhere, by many threads at once; what it
 /// reads stays as it is until it is dropped. While it lives, the pages of this one snapshot are
@@ -103,22 +106,37 @@ impl ReadTxn {
 
     /// The table `name`.
     pub fn table(&self, name: impl AsRef<[u8]>) -> Result<ReadTable<'_>> {
+        let desc = self.table_desc(name.as_ref())?;
+        Ok(ReadTable { snapshot: self.snapshot(), tree: builtin_tree(desc)? })
+    }
+
+    /// The table `name`, which must have been created with the same options; with the comparators
+    /// that they hold.
+    pub fn table_with(
+        &self,
+        name: impl AsRef<[u8]>,
+        options: &TableOptions,
+    ) -> Result<ReadTable<'_>> {
+        let desc = self.table_desc(name.as_ref())?;
+        options.check_same(&desc.options)?;
+        Ok(ReadTable { snapshot: self.snapshot(), tree: options.tree(desc)? })
+    }
+
+    fn table_desc(&self, name: &[u8]) -> Result<TreeDesc> {
+        // In a forked child nothing keeps the snapshot: the parent may end it at any time.
+        self.env.check_alive()?;
         let snapshot = self.snapshot();
-        let found = lookup::get_entry(&snapshot, &self.root.main, &Order::Bytes, name.as_ref())?;
+        let found = lookup::get_entry(&snapshot, &self.root.main, &Order::Bytes, name)?;
         let Some((at, entry)) = found else { return Err(Error::NoSuchTable) };
         if entry.kind != ValueKind::Tree {
             return Err(Error::Incompatible("the name belongs to a plain record, not to a table"));
         }
-        let desc = TreeDesc::from_bytes(entry.value).map_err(at.damaged())?;
-        let order = desc
-            .options
-            .builtin_order()
-            .ok_or(Error::Incompatible("the table has a caller's comparator, none was given"))?;
-        Ok(ReadTable { snapshot, tree: Tree::new(desc, order) })
+        TreeDesc::from_bytes(entry.value).map_err(at.damaged())
     }
 
     /// The names of all tables, in order.
     pub fn tables(&self) -> Result<Vec<Vec<u8>>> {
+        self.env.check_alive()?;
         table_names(&self.snapshot(), &self.root.main)
     }
 
@@ -168,8 +186,10 @@ const NO_ROOT: Root = Root {
         table: 0,
         depth: 0,
         options: crate::tree::TreeOptions { order: 0, align: 1, flags: 0 },
+        item_size: 0,
         modified: 0,
         sequence: 0,
+        value_pages: 0,
     },
     canary: [0; 4],
 };
@@ -247,7 +267,8 @@ pub struct ReadTable<'t> {
 }
 
 impl<'t> ReadTable<'t> {
-    /// The value under `key`: a slice of the map, valid as long as the transaction.
+    /// The value under `key`, of several the first: a slice of the map, valid as long as the
+    /// transaction.
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<&'t [u8]>> {
         lookup::get(&self.snapshot, &self.tree.desc, &self.tree.order, key.as_ref())
@@ -285,23 +306,36 @@ impl<'t> ReadTable<'t> {
         Ok(())
     }
 
-    /// All records in order.
+    /// All records in order; a key with many values comes with each of them.
     pub fn iter(&self) -> Iter<'t> {
         self.range::<&[u8]>(..)
     }
 
     /// The records with keys inside `range`, in order; `.rev()` goes backwards.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter<'t> {
-        self.iter_bounds(bounds_of(range))
+        Iter::reading(self.snapshot, &self.tree, Ok(bounds_of(range)))
     }
 
-    /// The records whose keys start with `prefix`.
+    /// The records whose keys start with `prefix`. In a table of reversed order those whose keys end
+    /// with it; in one of a caller's order an error, for they need not stand together.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter<'t> {
-        self.iter_bounds(prefix_bounds(prefix.as_ref()))
+        let bounds = prefix_bounds(&self.tree.order, prefix.as_ref());
+        Iter::reading(self.snapshot, &self.tree, bounds)
     }
 
-    fn iter_bounds(&self, bounds: crate::tree::range::Bounds) -> Iter<'t> {
-        Iter::reading(Range::new(self.snapshot, self.tree.desc, self.tree.order.clone(), bounds))
+    /// The values under `key`, in order; at most one in a table without duplicates.
+    pub fn get_all(&self, key: impl AsRef<[u8]>) -> Result<ValueIter<'t>> {
+        values_of_key(self.snapshot, &self.tree, key.as_ref()).map(ValueIter::reading)
+    }
+
+    /// The number of values under `key`; it costs no more than [`ReadTable::get`].
+    pub fn count(&self, key: impl AsRef<[u8]>) -> Result<u64> {
+        count_of_key(&self.snapshot, &self.tree, key.as_ref())
+    }
+
+    /// Whether `value` is one of those under `key`.
+    pub fn contains(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        has_pair(&self.snapshot, &self.tree, key.as_ref(), value.as_ref())
     }
 
     /// A cursor that stands nowhere yet.
@@ -310,7 +344,7 @@ impl<'t> ReadTable<'t> {
         Cursor::reading(cursor::Cursor::new(self.snapshot, self.tree.desc, order))
     }
 
-    /// Number of records.
+    /// Number of records: each value of a key counts.
     pub fn len(&self) -> u64 {
         self.tree.desc.entries
     }

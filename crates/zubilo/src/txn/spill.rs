@@ -2,6 +2,7 @@
 //! invisible (nothing durable refers to them) and can be taken back.
 
 use crate::error::{Error, Result};
+use crate::num::PageNo;
 use crate::space::{Extent, Policy, Space};
 use crate::tree::{RunRef, run};
 
@@ -12,10 +13,24 @@ impl WriteTxn {
     /// Writes all dirty pages of the running nesting level but the roots.
     pub(super) fn spill(&mut self) -> Result<()> {
         self.reset_fingers();
-        self.reuse_returned();
+        self.reuse_returned()?;
         let upper = self.ws.arena().live() as u64 + self.ws.run_pages();
         let allocated = self.allocate(upper)?;
         let extents = allocated.all();
+        let written = self.write_early(allocated).inspect_err(|_| {
+            // Else an outer nesting level, which goes on, would miss them.
+            if let Some(state) = &mut self.state {
+                extents.iter().for_each(|extent| state.space.give_back(*extent));
+            }
+        })?;
+        self.book_spilled(&written, extents)?;
+        // What outer nesting levels own stays; do not try again for every record.
+        let limit = self.env.options.dirty_limit;
+        self.spill_at = limit.max(self.ws.dirty_bytes() + limit / 2);
+        Ok(())
+    }
+
+    fn write_early(&mut self, allocated: Allocated) -> Result<Written> {
         let mut layout = Layout::new(&mut self.ws, allocated);
         for table in self.tables.iter().filter(|t| !t.gone) {
             layout.below(table.tree.desc.root, table.tree.desc.depth)?;
@@ -23,11 +38,7 @@ impl WriteTxn {
         layout.below(self.main.desc.root, self.main.desc.depth)?;
         let mut written = layout.finish();
         written.write(&self.env, &self.ws, false)?;
-        self.book_spilled(&written, extents)?;
-        // What outer nesting levels own stays; do not try again for every record.
-        let limit = self.env.options.dirty_limit;
-        self.spill_at = limit.max(self.ws.dirty_bytes() + limit / 2);
-        Ok(())
+        Ok(written)
     }
 
     /// Frees the memory of what was written; what was allocated but not used goes back.
@@ -77,18 +88,23 @@ impl WriteTxn {
 
     /// Pages that were written early and are no longer used can be used again at once, unless an
     /// outer nesting level could come back to them.
-    pub(super) fn reuse_returned(&mut self) {
-        if !self.savepoints.is_empty() {
-            return;
+    pub(super) fn reuse_returned(&mut self) -> Result<()> {
+        if !self.savepoints.is_empty() || self.ws.returned.is_empty() {
+            return Ok(());
         }
         let returned = std::mem::take(&mut self.ws.returned);
-        if returned.is_empty() {
-            return;
+        let rest = subtract(&self.ws.spilled, &returned);
+        if pages_of(&rest) + pages_of(&returned) != pages_of(&self.ws.spilled) {
+            return Err(Error::Corrupted {
+                page: PageNo(returned.first().map_or(0, |e| e.first)),
+                reason: "a page of a tree claims to be of the transaction to come",
+            });
         }
-        self.ws.spilled = subtract(&self.ws.spilled, &returned);
+        self.ws.spilled = rest;
         if let Some(state) = &mut self.state {
             returned.into_iter().for_each(|extent| state.space.give_back(extent));
         }
+        Ok(())
     }
 
     /// Pages for a commit or spill. One run for everything if there is one; else large values get
@@ -113,7 +129,10 @@ impl WriteTxn {
             allocated = allocated.and_then(|a| take_runs(space, a, &sizes, limit));
         }
         let allocated = allocated.ok_or_else(|| self.env.full(&geometry))?;
-        self.env.ensure_len(&geometry, state.space.end())?;
+        if let Err(error) = self.env.ensure_len(&geometry, space.end()) {
+            give_back(space, Some(allocated));
+            return Err(error);
+        }
         Ok(allocated)
     }
 }
@@ -170,6 +189,10 @@ fn grow_to(space: &Space, policy: Policy, pages: u64) -> u64 {
         }
         Policy::Recent => 0,
     }
+}
+
+fn pages_of(extents: &[Extent]) -> u128 {
+    extents.iter().map(|e| u128::from(e.count)).sum()
 }
 
 /// The pages of `from` that are not in `taken`; both are lists of disjoint extents.

@@ -1,45 +1,14 @@
-//! What tables offer in every kind of transaction: options, figures, iterators, cursors.
+//! What tables offer in every kind of transaction: figures, iterators, cursors.
 
 use std::ops::{Bound, RangeBounds};
 
-use crate::error::Result;
-use crate::page::{self, ValueKind};
-use crate::tree::range::{Bounds, Range};
-use crate::tree::{self, Pages, TreeDesc, TreeOptions, cursor};
-
-/// Options of a table, fixed when it is created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableOptions {
-    align: u8,
-}
-
-impl Default for TableOptions {
-    fn default() -> TableOptions {
-        TableOptions { align: 1 }
-    }
-}
-
-impl TableOptions {
-    /// Keys in byte order, values anywhere.
-    pub fn new() -> TableOptions {
-        TableOptions::default()
-    }
-
-    /// Aligns every value to 2, 4, 8 or 16 bytes, so that it can be cast in place. Values in runs
-    /// of their own are page-aligned anyway.
-    pub fn align_values(mut self, bytes: u8) -> TableOptions {
-        self.align = bytes;
-        self
-    }
-
-    pub(crate) fn to_tree(self) -> Option<TreeOptions> {
-        matches!(self.align, 1 | 2 | 4 | 8 | 16).then_some(TreeOptions {
-            order: 0,
-            align: self.align,
-            flags: 0,
-        })
-    }
-}
+use crate::dirty::View;
+use crate::error::{Error, Result};
+use crate::page::{self, Entry, Order, ValueKind};
+use crate::tree::pair_range::PairRange;
+use crate::tree::range::{Bounds, Range, Run};
+use crate::tree::values::{ValuesIter, values_of};
+use crate::tree::{self, Pages, Snapshot, Tree, TreeDesc, cursor, lookup};
 
 /// Figures of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +24,8 @@ pub struct TableStats {
     pub branch_pages: u64,
     /// Pages of values that have runs of their own.
     pub run_pages: u64,
+    /// Pages of trees that hold the values of one key each.
+    pub value_pages: u64,
     /// Transaction that changed the table last.
     pub modified: crate::num::TxnId,
 }
@@ -67,6 +38,7 @@ impl TableStats {
             leaf_pages: desc.leaf_pages,
             branch_pages: desc.branch_pages,
             run_pages: desc.run_pages,
+            value_pages: desc.value_pages,
             modified: crate::num::TxnId(desc.modified),
         }
     }
@@ -78,21 +50,34 @@ pub(crate) fn bounds_of<K: AsRef<[u8]>>(range: impl RangeBounds<K>) -> Bounds {
     Bounds { start: own(range.start_bound()), end: own(range.end_bound()) }
 }
 
-/// The bounds of all keys that start with `prefix`.
-pub(crate) fn prefix_bounds(prefix: &[u8]) -> Bounds {
-    let mut end = prefix.to_vec();
+/// The bounds of all keys whose normal forms start with that of `prefix`: in byte order those that
+/// start with it, in the reversed orders those that end with it. An error in a caller's order.
+pub(crate) fn prefix_bounds(order: &Order, prefix: &[u8]) -> Result<Bounds> {
+    let turned = |mut key: Vec<u8>| {
+        if matches!(order, Order::Reversed) {
+            key.reverse();
+        }
+        key
+    };
+    if order.is_plain() {
+        return Err(NO_PREFIXES);
+    }
+    let mut end = turned(prefix.to_vec());
     while end.last() == Some(&u8::MAX) {
         end.pop();
     }
     let end = match end.last_mut() {
         Some(last) => {
             *last += 1;
-            Bound::Excluded(end)
+            Bound::Excluded(turned(end))
         }
         None => Bound::Unbounded,
     };
-    Bounds { start: Bound::Included(prefix.to_vec()), end }
+    Ok(Bounds { start: Bound::Included(prefix.to_vec()), end })
 }
+
+const NO_PREFIXES: Error =
+    Error::Invalid("in a caller's order keys with a common prefix need not stand together");
 
 /// Iterator over records in key order, from both ends.
 pub struct Iter<'t> {
@@ -104,38 +89,72 @@ pub struct Iter<'t> {
 }
 
 enum Either<'t> {
-    Read(Box<Range<'t, tree::Snapshot<'t>>>),
-    Write(Box<Range<'t, crate::dirty::View<'t>>>),
+    Read(Box<Range<'t, Snapshot<'t>>>),
+    Write(Box<Range<'t, View<'t>>>),
+    /// Tables with many values under a key.
+    ReadPairs(Box<PairRange<'t, Snapshot<'t>>>),
+    WritePairs(Box<PairRange<'t, View<'t>>>),
 }
 
-macro_rules! in_range {
-    ($self:ident, $range:ident => $body:expr) => {
-        match &mut $self.inner {
-            Either::Read($range) => $body,
-            Either::Write($range) => $body,
-        }
-    };
+/// What a refilled iterator has.
+enum Refill<'t> {
+    /// Records of a leaf.
+    Leaf(Run<'t>),
+    /// One pair.
+    Pair(Pair<'t>),
+    End,
+}
+
+fn leaf_or_end(run: Option<Run<'_>>) -> Refill<'_> {
+    run.map_or(Refill::End, Refill::Leaf)
+}
+
+fn pair_or_end<'t>(pair: Option<Result<Pair<'t>>>) -> Result<Refill<'t>> {
+    pair.map_or(Ok(Refill::End), |pair| pair.map(Refill::Pair))
 }
 
 impl<'t> Iter<'t> {
-    pub(crate) fn reading(range: Range<'t, tree::Snapshot<'t>>) -> Iter<'t> {
-        Iter::new(Either::Read(Box::new(range)))
+    /// The records that a read transaction finds inside bounds.
+    pub(crate) fn reading(pages: Snapshot<'t>, tree: &Tree, bounds: Result<Bounds>) -> Iter<'t> {
+        Iter::new(match bounds {
+            Ok(bounds) if tree.desc.options.has_duplicates() => {
+                Either::ReadPairs(Box::new(PairRange::new(pages, tree, bounds)))
+            }
+            bounds => Either::Read(Box::new(range(pages, tree, bounds))),
+        })
     }
 
-    pub(crate) fn writing(range: Range<'t, crate::dirty::View<'t>>) -> Iter<'t> {
-        Iter::new(Either::Write(Box::new(range)))
+    /// The same for the write transaction.
+    pub(crate) fn writing(pages: View<'t>, tree: &Tree, bounds: Result<Bounds>) -> Iter<'t> {
+        Iter::new(match bounds {
+            Ok(bounds) if tree.desc.options.has_duplicates() => {
+                Either::WritePairs(Box::new(PairRange::new(pages, tree, bounds)))
+            }
+            bounds => Either::Write(Box::new(range(pages, tree, bounds))),
+        })
     }
 
     fn new(inner: Either<'t>) -> Iter<'t> {
         Iter { offsets: [].iter(), page: &[], at: tree::Ref::NONE, inner }
     }
 
-    /// On to the next leaf; false at the end.
+    /// On to the next leaf, or the next pair.
     #[inline(never)]
-    fn refill(&mut self) -> Result<bool> {
-        let Some(run) = in_range!(self, range => range.take_run())? else { return Ok(false) };
-        (self.offsets, self.page, self.at) = (run.offsets.iter(), run.page, run.at);
-        Ok(true)
+    fn refill(&mut self) -> Result<Option<Pair<'t>>> {
+        let refill = match &mut self.inner {
+            Either::Read(range) => leaf_or_end(range.take_run()?),
+            Either::Write(range) => leaf_or_end(range.take_run()?),
+            Either::ReadPairs(pairs) => pair_or_end(pairs.next())?,
+            Either::WritePairs(pairs) => pair_or_end(pairs.next())?,
+        };
+        match refill {
+            Refill::Leaf(run) => {
+                (self.offsets, self.page, self.at) = (run.offsets.iter(), run.page, run.at);
+                Ok(None)
+            }
+            Refill::Pair(pair) => Ok(Some(pair)),
+            Refill::End => Ok(None),
+        }
     }
 
     /// A large value, or a damaged record.
@@ -143,12 +162,21 @@ impl<'t> Iter<'t> {
     fn slowly(&mut self, offset: usize) -> Result<Pair<'t>> {
         let entry = page::entry_at(self.page, offset).map_err(self.at.damaged());
         let value = entry.and_then(|entry| {
-            let value = in_range!(self, range => range.value(self.at, &entry))?;
+            let value = match &self.inner {
+                Either::Read(range) => range.value(self.at, &entry)?,
+                Either::Write(range) => range.value(self.at, &entry)?,
+                // Their pairs do not come from here.
+                Either::ReadPairs(_) | Either::WritePairs(_) => entry.value,
+            };
             Ok((entry.key, value))
         });
         if value.is_err() {
             self.offsets = [].iter();
-            in_range!(self, range => range.end());
+            match &mut self.inner {
+                Either::Read(range) => range.end(),
+                Either::Write(range) => range.end(),
+                Either::ReadPairs(_) | Either::WritePairs(_) => {}
+            }
         }
         value
     }
@@ -163,13 +191,16 @@ impl<'t> Iterator for Iter<'t> {
             if let Some(offset) = self.offsets.next() {
                 let offset = usize::from(u16::from_le_bytes(*offset));
                 return match page::entry_at(self.page, offset) {
-                    Ok(entry) if entry.kind != ValueKind::Run => Some(Ok((entry.key, entry.value))),
+                    Ok(entry) if entry.kind == ValueKind::Inline => {
+                        Some(Ok((entry.key, entry.value)))
+                    }
                     _ => Some(self.slowly(offset)),
                 };
             }
             match self.refill() {
-                Ok(true) => {}
-                Ok(false) => return None,
+                Ok(None) if self.offsets.len() == 0 => return None,
+                Ok(None) => {}
+                Ok(Some(pair)) => return Some(Ok(pair)),
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -179,10 +210,72 @@ impl<'t> Iterator for Iter<'t> {
 impl DoubleEndedIterator for Iter<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let rest = std::mem::take(&mut self.offsets).len();
-        in_range!(self, range => {
-            range.give_back(rest);
-            range.next_back()
-        })
+        match &mut self.inner {
+            Either::Read(range) => {
+                range.give_back(rest);
+                range.next_back()
+            }
+            Either::Write(range) => {
+                range.give_back(rest);
+                range.next_back()
+            }
+            Either::ReadPairs(pairs) => pairs.next_back(),
+            Either::WritePairs(pairs) => pairs.next_back(),
+        }
+    }
+}
+
+/// Iterator over the values of one key in order, from both ends.
+pub struct ValueIter<'t> {
+    inner: EitherValues<'t>,
+}
+
+enum EitherValues<'t> {
+    Read(ValuesIter<'t, Snapshot<'t>>),
+    Write(ValuesIter<'t, View<'t>>),
+}
+
+impl<'t> ValueIter<'t> {
+    pub(crate) fn reading(inner: ValuesIter<'t, Snapshot<'t>>) -> ValueIter<'t> {
+        ValueIter { inner: EitherValues::Read(inner) }
+    }
+
+    pub(crate) fn writing(inner: ValuesIter<'t, View<'t>>) -> ValueIter<'t> {
+        ValueIter { inner: EitherValues::Write(inner) }
+    }
+
+    /// Number of values still to come.
+    pub fn remaining(&self) -> u64 {
+        match &self.inner {
+            EitherValues::Read(values) => values.len(),
+            EitherValues::Write(values) => values.len(),
+        }
+    }
+}
+
+impl<'t> Iterator for ValueIter<'t> {
+    type Item = Result<&'t [u8]>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.inner {
+            EitherValues::Read(values) => values.next(),
+            EitherValues::Write(values) => values.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        // After an error fewer come.
+        (0, usize::try_from(self.remaining()).ok())
+    }
+}
+
+impl DoubleEndedIterator for ValueIter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        match &mut self.inner {
+            EitherValues::Read(values) => values.next_back(),
+            EitherValues::Write(values) => values.next_back(),
+        }
     }
 }
 
@@ -193,8 +286,8 @@ pub struct Cursor<'t> {
 }
 
 enum CursorKind<'t> {
-    Read(cursor::Cursor<'t, tree::Snapshot<'t>>),
-    Write(cursor::Cursor<'t, crate::dirty::View<'t>>),
+    Read(cursor::Cursor<'t, Snapshot<'t>>),
+    Write(cursor::Cursor<'t, View<'t>>),
 }
 
 macro_rules! on {
@@ -210,11 +303,11 @@ macro_rules! on {
 type Pair<'t> = (&'t [u8], &'t [u8]);
 
 impl<'t> Cursor<'t> {
-    pub(crate) fn reading(cursor: cursor::Cursor<'t, tree::Snapshot<'t>>) -> Cursor<'t> {
+    pub(crate) fn reading(cursor: cursor::Cursor<'t, Snapshot<'t>>) -> Cursor<'t> {
         Cursor { inner: CursorKind::Read(cursor) }
     }
 
-    pub(crate) fn writing(cursor: cursor::Cursor<'t, crate::dirty::View<'t>>) -> Cursor<'t> {
+    pub(crate) fn writing(cursor: cursor::Cursor<'t, View<'t>>) -> Cursor<'t> {
         Cursor { inner: CursorKind::Write(cursor) }
     }
 
@@ -261,7 +354,56 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Iterators and cursors over any pages.
-pub(crate) fn range<'t, P: Pages<'t>>(pages: P, tree: &tree::Tree, bounds: Bounds) -> Range<'t, P> {
-    Range::new(pages, tree.desc, tree.order.clone(), bounds)
+/// Iterators over the leaves of a tree.
+fn range<'t, P: Pages<'t>>(pages: P, tree: &Tree, bounds: Result<Bounds>) -> Range<'t, P> {
+    match bounds {
+        Ok(bounds) => Range::new(pages, tree.desc, tree.order.clone(), bounds),
+        Err(error) => Range::failed(pages, tree.desc, tree.order.clone(), error),
+    }
+}
+
+/// The values of a key as a record holds them, and where the record is.
+type Found<'t> = (tree::Ref, Entry<'t>);
+
+/// The record of a key.
+fn find<'t, P: Pages<'t>>(pages: &P, tree: &Tree, key: &[u8]) -> Result<Option<Found<'t>>> {
+    lookup::get_entry(pages, &tree.desc, &tree.order, key)
+}
+
+/// The values of a key.
+pub(crate) fn values_of_key<'t, P: Pages<'t>>(
+    pages: P,
+    tree: &Tree,
+    key: &[u8],
+) -> Result<ValuesIter<'t, P>> {
+    match find(&pages, tree, key)? {
+        Some((at, entry)) => ValuesIter::new(pages, at, &entry, &tree.values),
+        None => Ok(ValuesIter::empty()),
+    }
+}
+
+/// The number of values of a key.
+pub(crate) fn count_of_key<'t, P: Pages<'t>>(pages: &P, tree: &Tree, key: &[u8]) -> Result<u64> {
+    match find(pages, tree, key)? {
+        Some((at, entry)) if tree.desc.options.has_duplicates() => {
+            Ok(values_of(pages, at, &entry)?.count())
+        }
+        found => Ok(u64::from(found.is_some())),
+    }
+}
+
+/// Whether a key has a value.
+pub(crate) fn has_pair<'t, P: Pages<'t>>(
+    pages: &P,
+    tree: &Tree,
+    key: &[u8],
+    value: &[u8],
+) -> Result<bool> {
+    match find(pages, tree, key)? {
+        Some((at, entry)) => {
+            let values = values_of(pages, at, &entry)?;
+            Ok(values.find(pages, at, &tree.values, value)?.is_some())
+        }
+        None => Ok(false),
+    }
 }

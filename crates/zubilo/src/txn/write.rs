@@ -1,27 +1,26 @@
 //! The write transaction: one at a time over all processes, seen by nobody until its commit.
 
 use std::marker::PhantomData;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::dirty::{Arena, Workspace};
-use crate::env::checkpoint::{MetaLock, WriterLock, flush};
+use crate::env::checkpoint::{MetaLock, WriterLock, wipe_unpublished};
 use crate::env::meta::{Meta, StoredGeometry};
 use crate::env::metas;
 use crate::env::options::Geometry;
 use crate::env::{EnvInner, Root, WriterState, ledger};
 use crate::error::{Error, Result};
 use crate::num::TxnId;
-use crate::page::{self, Order, ValueKind, leaf};
+use crate::page::ValueKind;
 use crate::tree::desc::DESC_SIZE;
-use crate::tree::insert::{Place, Put, Shape, mark_dirty_runs, put};
-use crate::tree::range::Bounds;
-use crate::tree::run::RUN_REF_SIZE;
-use crate::tree::{Ref, RunRef, Snapshot, Tree, TreeDesc, cursor, lookup, remove, remove_range};
+use crate::tree::desc::OF_VALUES;
+use crate::tree::insert::{Put, Shape, put};
+use crate::tree::{Snapshot, Tree, TreeDesc, lookup, remove};
 
 use super::nested::Savepoint;
-use super::table::{Cursor, Iter, TableOptions, TableStats, bounds_of, prefix_bounds, range};
+use super::options::{TableOptions, builtin_tree, needs_comparator, unordered_tree};
+use super::write_table::WriteTable;
 
 /// The write transaction. Dropping it aborts it. It belongs to the thread that began it.
 pub struct WriteTxn {
@@ -50,6 +49,8 @@ pub struct WriteTxn {
 pub(super) struct OpenTable {
     pub(super) name: Box<[u8]>,
     pub(super) tree: Tree,
+    /// The tree has its orders: it was opened with its comparators, or needs none.
+    pub(super) ordered: bool,
     /// The descriptor as it stands under the table's name.
     pub(super) stored: TreeDesc,
     /// Dropped or renamed away in this transaction.
@@ -73,19 +74,13 @@ impl WriteTxn {
 
     fn begin_locked(env: &Arc<EnvInner>) -> Result<WriteTxn> {
         env.check_writable()?;
-        let wiped = {
-            let _lock = MetaLock::take(&env.shared)?;
-            metas::wipe_unpublished(env.data.as_ref(), &env.shared, env.shift)?
-        };
-        if wiped {
-            flush(env)?;
-        }
+        wipe_unpublished(env)?;
         let mut state = current_state(env)?;
         env.collect_pins(&mut state.pins);
         state.space.set_pins(&state.pins);
         let meta = &state.meta;
         let base = Root::of(meta);
-        let main = Tree::new(meta.main, Order::Bytes);
+        let main = Tree::main(meta.main);
         let (next_table, canary) = (meta.next_table, meta.canary);
         let geometry = match env.options.geometry {
             Some(wish) if env.geometry_pending.load(Ordering::Relaxed) => wish.into(),
@@ -153,16 +148,42 @@ impl WriteTxn {
 
     /// The table `name`, which must exist.
     pub fn table(&mut self, name: impl AsRef<[u8]>) -> Result<WriteTable<'_>> {
-        let index = self.open_table(name.as_ref())?.ok_or(Error::NoSuchTable)?;
+        let index = self.open_builtin(name.as_ref())?.ok_or(Error::NoSuchTable)?;
+        Ok(WriteTable { txn: self, index })
+    }
+
+    /// The table `name`, which must exist and have been created with the same options; with the
+    /// comparators that they hold.
+    pub fn table_with(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        options: &TableOptions,
+    ) -> Result<WriteTable<'_>> {
+        let index = self.open_with(name.as_ref(), options)?.ok_or(Error::NoSuchTable)?;
+        Ok(WriteTable { txn: self, index })
+    }
+
+    /// The table `name`, created with these options if there is none; if there is, it must have
+    /// been created with the same.
+    pub fn table_or_create_with(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        options: &TableOptions,
+    ) -> Result<WriteTable<'_>> {
+        let name = name.as_ref();
+        let index = match self.open_with(name, options)? {
+            Some(index) => index,
+            None => self.new_table(name, options)?,
+        };
         Ok(WriteTable { txn: self, index })
     }
 
     /// The table `name`, created with default options if there is none.
     pub fn table_or_create(&mut self, name: impl AsRef<[u8]>) -> Result<WriteTable<'_>> {
         let name = name.as_ref();
-        let index = match self.open_table(name)? {
+        let index = match self.open_builtin(name)? {
             Some(index) => index,
-            None => self.new_table(name, TableOptions::default())?,
+            None => self.new_table(name, &TableOptions::default())?,
         };
         Ok(WriteTable { txn: self, index })
     }
@@ -177,7 +198,7 @@ impl WriteTxn {
         if self.open_table(name)?.is_some() {
             return Err(Error::TableExists);
         }
-        let index = self.new_table(name, options)?;
+        let index = self.new_table(name, &options)?;
         Ok(WriteTable { txn: self, index })
     }
 
@@ -208,13 +229,13 @@ impl WriteTxn {
         }
         self.check_key(to)?;
         self.change(index)?;
-        let desc = self.parts(index).1.desc;
+        let tree = self.parts(index).1.clone();
         self.guarded(|txn| {
             txn.forget_name(index)?;
-            txn.store_desc(to, &desc)
+            txn.store_desc(to, &tree.desc)
         })?;
-        let order = desc.options.builtin_order().unwrap_or(Order::Bytes);
-        self.push_table(to, Tree::new(desc, order));
+        let ordered = self.tables.get(index).is_some_and(|t| t.ordered);
+        self.push_table(to, Tree::new(tree.desc, tree.order, tree.values), ordered);
         Ok(())
     }
 
@@ -227,7 +248,29 @@ impl WriteTxn {
         Ok(())
     }
 
-    /// Index of a table, opened now or before.
+    /// Index of a table whose orders are known without the caller, or have been told before.
+    fn open_builtin(&mut self, name: &[u8]) -> Result<Option<usize>> {
+        let Some(index) = self.open_table(name)? else { return Ok(None) };
+        match self.tables.get(index) {
+            Some(table) if !table.ordered => builtin_tree(table.tree.desc).map(|_| Some(index)),
+            _ => Ok(Some(index)),
+        }
+    }
+
+    /// Index of a table that was created with these options, now with their comparators.
+    fn open_with(&mut self, name: &[u8], options: &TableOptions) -> Result<Option<usize>> {
+        let Some(index) = self.open_table(name)? else { return Ok(None) };
+        if let Some(table) = self.tables.get_mut(index) {
+            options.check_same(&table.tree.desc.options)?;
+            if !table.ordered {
+                table.tree = options.tree(table.tree.desc)?;
+                table.ordered = true;
+            }
+        }
+        Ok(Some(index))
+    }
+
+    /// Index of a table, opened now or before; its order may still be unknown.
     pub(super) fn open_table(&mut self, name: &[u8]) -> Result<Option<usize>> {
         self.check()?;
         let known = self.tables.iter().position(|t| !t.gone && *t.name == *name);
@@ -240,33 +283,29 @@ impl WriteTxn {
             return Err(Error::Incompatible("the name belongs to a plain record, not to a table"));
         }
         let desc = TreeDesc::from_bytes(entry.value).map_err(at.damaged())?;
-        let order = desc
-            .options
-            .builtin_order()
-            .ok_or(Error::Incompatible("the table has a caller's comparator, none was given"))?;
-        Ok(Some(self.push_table(name, Tree::new(desc, order))))
+        let ordered = !needs_comparator(&desc.options);
+        Ok(Some(self.push_table(name, unordered_tree(desc), ordered)))
     }
 
-    fn push_table(&mut self, name: &[u8], tree: Tree) -> usize {
+    fn push_table(&mut self, name: &[u8], tree: Tree, ordered: bool) -> usize {
         let saved_level = self.savepoints.len() as u32;
-        let stored = tree.desc;
-        self.tables.push(OpenTable { name: name.into(), tree, stored, gone: false, saved_level });
+        let (name, stored) = (name.into(), tree.desc);
+        self.tables.push(OpenTable { name, tree, ordered, stored, gone: false, saved_level });
         self.tables.len() - 1
     }
 
-    fn new_table(&mut self, name: &[u8], options: TableOptions) -> Result<usize> {
+    fn new_table(&mut self, name: &[u8], options: &TableOptions) -> Result<usize> {
         self.check_key(name)?;
-        let options = options
-            .to_tree()
-            .ok_or(Error::Invalid("values can be aligned to 1, 2, 4, 8 or 16 bytes"))?;
-        let desc = TreeDesc::empty(self.next_table, options);
+        let desc = TreeDesc::empty(self.next_table, options.to_tree()?);
+        let tree = options.tree(desc)?;
+        let next = self.next_table.checked_add(1).filter(|next| next & OF_VALUES == 0);
+        let next = next.ok_or(Error::Invalid("the store has no number left for a new table"))?;
         self.guarded(|txn| {
             txn.save_main();
-            txn.next_table += 1;
+            txn.next_table = next;
             txn.store_desc(name, &desc)
         })?;
-        let order = options.builtin_order().unwrap_or(Order::Bytes);
-        Ok(self.push_table(name, Tree::new(desc, order)))
+        Ok(self.push_table(name, tree, true))
     }
 
     /// Stores a table's descriptor under its name.
@@ -280,27 +319,11 @@ impl WriteTxn {
         self.fill(place, &desc.to_bytes())
     }
 
-    fn fill(&mut self, place: Place, bytes: &[u8]) -> Result<()> {
-        let page = self.ws.page_mut(place.slot)?;
-        let damaged = Ref::dirty(place.slot).damaged();
-        let to = leaf::value_mut(page, place.index).map_err(damaged)?;
-        if to.len() != bytes.len() {
-            return Err(Error::Invalid("a value's place has another size than the value"));
-        }
-        to.copy_from_slice(bytes);
-        Ok(())
-    }
-
     // ---- guards ----
 
     pub(super) fn check(&self) -> Result<()> {
         self.env.check_alive()?;
         if self.broken { Err(Error::TxnBroken) } else { Ok(()) }
-    }
-
-    fn check_key(&self, key: &[u8]) -> Result<()> {
-        let max = page::max_key(self.ws.page_size());
-        if key.len() > max { Err(Error::KeyTooLong { len: key.len(), max }) } else { Ok(()) }
     }
 
     /// Runs an operation that may stop half-way; if it does, the transaction is broken.
@@ -337,137 +360,16 @@ impl WriteTxn {
         }
         Ok(())
     }
-
-    // ---- records ----
-
-    pub(super) fn put(
-        &mut self,
-        index: usize,
-        key: &[u8],
-        value: &[u8],
-        overwrite: bool,
-    ) -> Result<bool> {
-        self.check_key(key)?;
-        self.change(index)?;
-        if key.len() + value.len() > page::max_inline(self.ws.page_size()) {
-            return self.put_large(index, key, value, overwrite);
-        }
-        self.guarded(|txn| {
-            let (ws, tree) = txn.parts(index);
-            let shape = Shape { kind: ValueKind::Inline, len: value.len() };
-            match put(ws, tree, key, shape, overwrite)? {
-                Put::Inserted(place) | Put::Replaced(place) => {
-                    txn.fill(place, value)?;
-                    Ok(true)
-                }
-                Put::Exists => Ok(false),
-            }
-        })
-    }
-
-    fn put_large(
-        &mut self,
-        index: usize,
-        key: &[u8],
-        value: &[u8],
-        overwrite: bool,
-    ) -> Result<bool> {
-        if !overwrite && self.get(index, key)?.is_some() {
-            return Ok(false);
-        }
-        let early = value.len() as u64 > self.env.options.dirty_limit / 2;
-        self.guarded(|txn| {
-            let run = if early {
-                txn.write_run(value)?
-            } else {
-                let run = txn.ws.new_run(value.len())?;
-                if let Some(to) = run.slot().and_then(|slot| txn.ws.dirty_run_mut(slot)) {
-                    to.copy_from_slice(value);
-                }
-                run
-            };
-            txn.put_run(index, key, &run)?;
-            Ok(true)
-        })
-    }
-
-    /// Stores the reference to a run under `key`.
-    fn put_run(&mut self, index: usize, key: &[u8], run: &RunRef) -> Result<()> {
-        let (ws, tree) = self.parts(index);
-        let shape = Shape { kind: ValueKind::Run, len: RUN_REF_SIZE };
-        let (Put::Inserted(place) | Put::Replaced(place)) = put(ws, tree, key, shape, true)? else {
-            return Ok(());
-        };
-        tree.desc.run_pages += run.pages(ws.page_shift());
-        let page = ws.page_mut(place.slot)?;
-        if run.slot().is_some() {
-            mark_dirty_runs(page);
-        }
-        let damaged = |d| Ref::dirty(place.slot).damaged()(d);
-        let value = leaf::value_mut(page, place.index).map_err(damaged)?;
-        run.store(value).map_err(damaged)
-    }
-
-    /// Room for a value of `len` bytes under `key`, zeroed, for the caller to fill.
-    pub(super) fn reserve(&mut self, index: usize, key: &[u8], len: usize) -> Result<&mut [u8]> {
-        self.check_key(key)?;
-        self.change(index)?;
-        if key.len() + len > page::max_inline(self.ws.page_size()) {
-            let run = self.guarded(|txn| {
-                let run = txn.ws.new_run(len)?;
-                txn.put_run(index, key, &run)?;
-                Ok(run)
-            })?;
-            let lost = Error::Invalid("the reserved value is gone");
-            return run.slot().and_then(|slot| self.ws.dirty_run_mut(slot)).ok_or(lost);
-        }
-        let place = self.guarded(|txn| {
-            let (ws, tree) = txn.parts(index);
-            let shape = Shape { kind: ValueKind::Inline, len };
-            match put(ws, tree, key, shape, true)? {
-                Put::Inserted(place) | Put::Replaced(place) => Ok(place),
-                Put::Exists => Err(Error::TxnBroken),
-            }
-        })?;
-        let page = self.ws.page_mut(place.slot)?;
-        let value = leaf::value_mut(page, place.index).map_err(Ref::dirty(place.slot).damaged())?;
-        value.fill(0);
-        Ok(value)
-    }
-
-    pub(super) fn get(&self, index: usize, key: &[u8]) -> Result<Option<&[u8]>> {
-        self.check()?;
-        let tree = self.tree(index);
-        lookup::get(&self.ws.view(), &tree.desc, &tree.order, key)
-    }
-
-    pub(super) fn delete(&mut self, index: usize, key: &[u8]) -> Result<bool> {
-        self.change(index)?;
-        self.guarded(|txn| {
-            let (ws, tree) = txn.parts(index);
-            remove::remove(ws, tree, key)
-        })
-    }
-
-    pub(super) fn delete_range(&mut self, index: usize, bounds: &Bounds) -> Result<u64> {
-        self.change(index)?;
-        self.guarded(|txn| {
-            let (ws, tree) = txn.parts(index);
-            remove_range::remove_range(ws, tree, bounds)
-        })
-    }
 }
 
 /// The writer's state as of the newest commit: kept from the last transaction of this process, or
 /// read from the file.
 fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
-    let kept = env.writer().take();
+    let mut kept = env.writer().take();
     let newest = env.shared.newest();
-    let arena = match kept {
-        Some(state) if state.meta.txn == newest => return Ok(state),
-        Some(mut state) => state.arena.take(),
-        None => None,
-    };
+    if let Some(state) = kept.take_if(|state| state.meta.txn == newest) {
+        return Ok(state);
+    }
     let meta = newest_meta(env, newest)?;
     if meta.end > env.reserved_pages() {
         return Err(Error::Invalid(
@@ -479,6 +381,16 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     env.collect_pins(&mut pins);
     // SAFETY: the caller holds the writer lock, so no page of the newest commit is written.
     let snapshot = unsafe { Snapshot::new(env.data.base(), env.shift, meta.end, meta.txn, None) };
+    let mut arena = None;
+    if let Some(mut state) = kept {
+        let WriterState { space, chain, meta: known, .. } = &mut *state;
+        let metas = (&*known, &meta);
+        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.reserved_pages())? {
+            (state.meta, state.pins) = (meta, pins);
+            return Ok(state);
+        }
+        arena = state.arena.take();
+    }
     let books = ledger::read(&snapshot, &meta)?;
     let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.reserved_pages())?;
     Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, scattered: false, pins }))
@@ -519,96 +431,5 @@ impl Drop for WriteTxn {
             *self.env.writer() = Some(state);
         }
         self.env.shared.unlock_writer();
-    }
-}
-
-/// A table as the write transaction sees and changes it.
-pub struct WriteTable<'t> {
-    txn: &'t mut WriteTxn,
-    index: usize,
-}
-
-impl WriteTable<'_> {
-    /// Stores `value` under `key`, replacing what was there.
-    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.txn.put(self.index, key.as_ref(), value.as_ref(), true).map(drop)
-    }
-
-    /// Stores `value` under `key` if the key is new; tells whether it did.
-    pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        self.txn.put(self.index, key.as_ref(), value.as_ref(), false)
-    }
-
-    /// Makes room for a value of `len` zero bytes under `key` and gives it for filling, without a
-    /// copy in between.
-    pub fn reserve(&mut self, key: impl AsRef<[u8]>, len: usize) -> Result<&mut [u8]> {
-        self.txn.reserve(self.index, key.as_ref(), len)
-    }
-
-    /// The value under `key`, as of now.
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<&[u8]>> {
-        self.txn.get(self.index, key.as_ref())
-    }
-
-    /// Removes `key`; tells whether it was there.
-    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.txn.delete(self.index, key.as_ref())
-    }
-
-    /// Removes all records inside `range`; gives their number. The cost follows the pages.
-    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<u64> {
-        self.txn.delete_range(self.index, &bounds_of(range))
-    }
-
-    /// Removes all records.
-    pub fn clear(&mut self) -> Result<()> {
-        self.txn.change(self.index)?;
-        let index = self.index;
-        self.txn.guarded(|txn| {
-            let (ws, tree) = txn.parts(index);
-            remove::clear(ws, tree)
-        })
-    }
-
-    /// All records in order, as of now.
-    pub fn iter(&self) -> Result<Iter<'_>> {
-        self.range::<&[u8]>(..)
-    }
-
-    /// The records inside `range`, as of now.
-    pub fn range<K: AsRef<[u8]>>(&self, keys: impl RangeBounds<K>) -> Result<Iter<'_>> {
-        self.txn.check()?;
-        let tree = self.txn.tree(self.index);
-        Ok(Iter::writing(range(self.txn.ws.view(), tree, bounds_of(keys))))
-    }
-
-    /// The records whose keys start with `prefix`, as of now.
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter<'_>> {
-        self.txn.check()?;
-        let tree = self.txn.tree(self.index);
-        Ok(Iter::writing(range(self.txn.ws.view(), tree, prefix_bounds(prefix.as_ref()))))
-    }
-
-    /// A cursor that stands nowhere yet; the table cannot change while it lives.
-    pub fn cursor(&self) -> Result<Cursor<'_>> {
-        self.txn.check()?;
-        let tree = self.txn.tree(self.index);
-        let order = tree.order.clone();
-        Ok(Cursor::writing(cursor::Cursor::new(self.txn.ws.view(), tree.desc, order)))
-    }
-
-    /// Number of records.
-    pub fn len(&self) -> u64 {
-        self.txn.tree(self.index).desc.entries
-    }
-
-    /// True without records.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Figures of the table.
-    pub fn stats(&self) -> TableStats {
-        TableStats::of(&self.txn.tree(self.index).desc)
     }
 }

@@ -101,6 +101,7 @@ impl Trial<'_> {
             }
         });
         self.on(|p, _| leaf::set_value(p, i, order, kind, len, align).is_ok());
+        self.on(|p, _| leaf::resize_value(p, i, order, len, &mut Vec::new()).is_ok());
         self.on(|p, _| leaf::value_mut(p, i).map(|v| v.fill(9)));
         self.on(|p, _| leaf::remove(p, i));
         self.on(|p, _| leaf::remove_range(p, low, high));
@@ -133,6 +134,7 @@ impl Trial<'_> {
         self.on(|p, _| packed::remove_range(p, low, high));
         self.on(|p, q| packed::split(p, q, i));
         self.on(|p, q| packed::append(p, q, low, high));
+        self.on(|p, q| packed::prepend(p, q, low, high));
     }
 }
 

@@ -6,6 +6,7 @@ mod leaves;
 mod limits;
 mod packed;
 mod reading;
+mod sets;
 
 use std::cmp::Ordering;
 use std::sync::Arc;

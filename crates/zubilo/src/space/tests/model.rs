@@ -1,6 +1,6 @@
 //! Random histories of two processes against a model that knows every page's births and deaths.
 
-use super::super::{Delta, Extent, Policy, Retired, Space};
+use super::super::{Delta, Extent, PAGES_MAX, Policy, Retired, Space};
 use super::Random;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,7 +174,7 @@ impl World {
             known.extend(other.pins.iter());
         }
         other.set_pins(&known.into_iter().collect::<Vec<_>>());
-        other.apply_foreign(&delta);
+        other.follow(&[delta], &[], PAGES_MAX).expect("a sound delta");
         if let Some(blob) = blob {
             other.take(blob);
         }

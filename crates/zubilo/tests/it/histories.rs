@@ -2,13 +2,11 @@
 //! reopens, snapshots held open, in several page sizes and modes. The full check follows each
 //! commit. `ZUBILO_SEED` repeats a run.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use zubilo::{Durability, Env, Error, Options, ReadTxn, TableOptions, WriteTxn};
+use zubilo::{Durability, Error, Options, ReadTxn, TableOptions, WriteTxn};
 
-type Records = BTreeMap<Vec<u8>, Vec<u8>>;
-type Model = BTreeMap<Vec<u8>, Records>;
+use crate::common::{Model, check, contents, seed};
 
 struct Rng(u64);
 
@@ -45,24 +43,6 @@ impl Rng {
         let byte = self.next() as u8;
         (0..len).map(|i| byte.wrapping_add(i as u8)).collect()
     }
-}
-
-fn contents(txn: &ReadTxn) -> Model {
-    let names = txn.tables().unwrap();
-    let table = |name: &Vec<u8>| {
-        let table = txn.table(name).unwrap();
-        let records = table.iter().map(|r| r.unwrap());
-        let records: Records = records.map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
-        assert_eq!(table.len(), records.len() as u64);
-        (name.clone(), records)
-    };
-    names.iter().map(table).collect()
-}
-
-fn check(env: &Env, what: &str) {
-    let report = env.check(&mut |_, _| true).unwrap();
-    let shown = &report.problems[..report.problems.len().min(5)];
-    assert!(report.is_ok(), "{what}: {shown:?}");
 }
 
 /// Changes tables and model alike.
@@ -206,10 +186,6 @@ fn history(seed: u64, options: Options, rounds: u64) {
             check(&env, &what);
         }
     }
-}
-
-fn seed(default: u64) -> u64 {
-    std::env::var("ZUBILO_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(default)
 }
 
 #[test]

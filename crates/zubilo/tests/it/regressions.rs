@@ -3,6 +3,9 @@
 use zubilo::platform::{self, OpenFile};
 use zubilo::{Durability, Env, Options, TxnId};
 
+use crate::common::memory::MemoryFile;
+use crate::common::{check, fresh, geometry, put_all};
+
 fn commit(env: &Env, value: u8) -> TxnId {
     let mut txn = env.write().unwrap();
     let mut table = txn.table_or_create("t").unwrap();
@@ -79,4 +82,62 @@ fn a_rejected_commit_never_comes_back() {
     let table = read.table("t").unwrap();
     assert_eq!(table.get(0u32.to_be_bytes()).unwrap(), Some(&[77; 200][..]));
     assert!(env.check(&mut |_, _| true).unwrap().is_ok());
+}
+
+/// An older meta whose pages lay in the tail that was cut since was verified at open: a fault.
+#[test]
+fn an_open_does_not_read_the_cut_tail_of_an_older_commit() {
+    let (_dir, path) = fresh();
+    let geometry = geometry(|g| (g.shrink, g.growth) = (64 << 10, 64 << 10));
+    let env = Options::new().geometry(geometry).open(&path).unwrap();
+    // Small commits first: later ones find room below the large value.
+    (0..4).for_each(|n| {
+        put_all(&env, "t", [("b", [n; 10])]);
+    });
+    put_all(&env, "t", [("a", vec![1; 1 << 20])]);
+    let long = std::fs::metadata(&path).unwrap().len();
+    (0..2).for_each(|n| {
+        put_all(&env, "t", [("a", [n; 10])]);
+    });
+    assert!(std::fs::metadata(&path).unwrap().len() < long / 2, "nothing was cut");
+    env.close().unwrap();
+    let env = Options::new().open(&path).unwrap();
+    check(&env, "after the cut");
+}
+
+/// Two metas of one transaction: an open believed one, a check then read the other, whose end lay
+/// far outside of the file.
+#[test]
+fn the_meta_in_use_is_the_one_that_was_believed() {
+    let file = MemoryFile::new(&[]);
+    let env = file.open(Options::new()).unwrap();
+    put_all(&env, "t", [("a", [1; 10])]);
+    let newest = env.info().unwrap().newest.0;
+    env.close().unwrap();
+    let mut bytes = file.image();
+    let txn = |meta: &[u8]| u64::from_le_bytes(meta[56..64].try_into().unwrap());
+    let right = (0..4).find(|i| txn(&bytes[i * 4096..]) == newest).unwrap();
+    for other in (0..4).filter(|i| *i != right) {
+        let mut meta = bytes[right * 4096..][..4096].to_vec();
+        meta[64..72].copy_from_slice(&(1u64 << 40).to_le_bytes());
+        let checksum = twox_hash::XxHash3_64::oneshot(&meta[8..]);
+        meta[..8].copy_from_slice(&checksum.to_le_bytes());
+        bytes[other * 4096..][..4096].copy_from_slice(&meta);
+    }
+    let env = MemoryFile::new(&bytes).open(Options::new()).unwrap();
+    assert!(env.info().unwrap().used_len < 1 << 20);
+    check(&env, "with a wrong double");
+    put_all(&env, "t", [("b", [1; 10])]);
+    check(&env, "after a commit");
+}
+
+/// Any step of growth can be stored; the sum of length and step ran over.
+#[test]
+fn the_greatest_step_of_growth_is_harmless() {
+    let (_dir, path) = fresh();
+    let greatest = geometry(|g| (g.growth, g.upper) = (u64::MAX, 8 << 20));
+    let env = Options::new().geometry(greatest).open(&path).unwrap();
+    put_all(&env, "t", [("k", vec![1; 1 << 20])]);
+    put_all(&env, "t", [("l", vec![1; 1 << 20])]);
+    check(&env, "with the greatest step");
 }

@@ -1,0 +1,124 @@
+//! `zubilo chk`: every page of the newest commit and the account of all pages.
+
+use clap::Args;
+use serde_json::{Value, json};
+use zubilo::{CheckReport, PROBLEMS_MAX, Problem, TxnId};
+
+use crate::encoding::{escape, to_json};
+use crate::failure::{Code, Doing, Done};
+use crate::interrupt;
+use crate::opening::ReadArgs;
+use crate::output::{Out, Progress, count, pairs, records};
+use crate::stat::tell_unbelieved;
+
+/// Options of `chk`.
+#[derive(Args, Debug)]
+pub(crate) struct ChkArgs {
+    #[command(flatten)]
+    pub(crate) store: ReadArgs,
+    /// Print nothing if all is well
+    #[arg(short, long)]
+    quiet: bool,
+    /// Also fail if the file holds a newer commit that is not believed
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Checks the store while others use it.
+pub(crate) fn run(args: &ChkArgs) -> Done {
+    let env = args.store.open_to_read()?;
+    let unbelieved = env.info().doing("read the figures")?.unbelieved;
+    interrupt::catch()?;
+    let progress = Progress::pages("checking");
+    let checked = env.check(&mut |done, all| {
+        progress.set_of(done, all);
+        !interrupt::came()
+    });
+    drop(progress);
+    let report = checked.doing("check the store")?;
+    let is_ok = report.is_ok() && !(args.strict && unbelieved.is_some());
+    let code = if is_ok { Code::Fine } else { Code::Damaged };
+    match tell(args, &report, unbelieved, is_ok) {
+        // A damaged store stays damaged when nobody listens.
+        Err(failure) if failure.pipe => Ok(code),
+        told => told.map(|()| code),
+    }
+}
+
+fn tell(args: &ChkArgs, report: &CheckReport, unbelieved: Option<TxnId>, is_ok: bool) -> Done<()> {
+    let mut out = Out::new();
+    if args.store.json {
+        let mut told = to_value(report);
+        told["unbelieved"] = unbelieved.map(|txn| txn.0).into();
+        out.json(&told)?;
+    } else if !args.quiet || !is_ok || unbelieved.is_some() {
+        for problem in &report.problems {
+            out.line(&show_problem(problem))?;
+        }
+        out.line(&show(report))?;
+        if let Some(txn) = unbelieved {
+            out.line(&tell_unbelieved(txn))?;
+        }
+    }
+    out.finish()
+}
+
+fn to_value(report: &CheckReport) -> Value {
+    let problem = |p: &Problem| {
+        json!({
+            "page": p.page.0,
+            "table": p.table.as_deref().map(to_json),
+            "reason": p.reason,
+        })
+    };
+    json!({
+        "ok": report.is_ok(),
+        "txn": report.txn.0,
+        "tables": report.tables,
+        "entries": report.entries,
+        "pages": report.pages,
+        "leaf_pages": report.leaf_pages,
+        "branch_pages": report.branch_pages,
+        "run_pages": report.run_pages,
+        "book_pages": report.book_pages,
+        "free_pages": report.free_pages,
+        "retired_pages": report.retired_pages,
+        "problems": report.problems.iter().map(problem).collect::<Vec<_>>(),
+    })
+}
+
+fn show_problem(problem: &Problem) -> String {
+    let place = match problem.table.as_deref() {
+        None => String::new(),
+        Some([]) => ", table of tables".to_string(),
+        Some(name) => format!(", table \"{}\"", escape(name)),
+    };
+    format!("page {}{place}: {}", problem.page, problem.reason)
+}
+
+fn show(report: &CheckReport) -> String {
+    let verdict = match report.problems.len() {
+        0 => "all is well".to_string(),
+        1 => "1 problem; restore from a copy".to_string(),
+        n => {
+            let more = if n >= PROBLEMS_MAX { " or more" } else { "" };
+            format!("{}{more} problems; restore from a copy", count(n as u64))
+        }
+    };
+    let pages = format!(
+        "{}: {} leaves, {} branches, {} large values, {} books, {} free, {} held back",
+        count(report.pages),
+        count(report.leaf_pages),
+        count(report.branch_pages),
+        count(report.run_pages),
+        count(report.book_pages),
+        count(report.free_pages),
+        count(report.retired_pages),
+    );
+    pairs(&[
+        ("commit", report.txn.to_string()),
+        ("tables", format!("{} with {}", count(report.tables), records(report.entries))),
+        ("pages", pages),
+        ("result", verdict),
+    ])
+}

@@ -1,0 +1,70 @@
+//! `zubilo del`: removes records, by key or by range.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::encoding::{EncodingArgs, escape, to_json};
+use crate::failure::{Code, Doing, Done, Failure};
+use crate::opening::{StoreArgs, TableArg, WriteArgs};
+use crate::output::{records, say};
+use crate::range::RangeArgs;
+
+/// Options of `del`.
+#[derive(Args, Debug)]
+pub(crate) struct DelArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    #[command(flatten)]
+    table: TableArg,
+    #[command(flatten)]
+    write: WriteArgs,
+    #[command(flatten)]
+    encoding: EncodingArgs,
+    #[command(flatten)]
+    range: RangeArgs,
+    /// The keys
+    keys: Vec<OsString>,
+}
+
+/// Removes the records in one transaction.
+pub(crate) fn run(args: &DelArgs) -> Done {
+    let encoding = args.encoding.key();
+    let keys = args.keys.iter().map(|key| encoding.argument("the key", key));
+    let keys = keys.collect::<Done<Vec<_>>>()?;
+    if keys.is_empty() != args.range.is_given() {
+        return Err(Failure::usage("del", "give either keys or a range")
+            .advise("`zubilo drop --empty` removes all records of a table"));
+    }
+    let range = args.range.range(encoding)?;
+    let name = args.table.name()?;
+    let env = args.store.open_to_write()?;
+    let mut txn = args.write.begin(&env)?;
+    let what = format!("open the table \"{}\"", escape(&name));
+    let mut table = txn.table(&name).doing(&what)?;
+    let mut deleted = 0;
+    let mut missing = false;
+    if keys.is_empty() {
+        if let Some(bounds) = range.bounds() {
+            deleted = table.delete_range::<&[u8]>(bounds).doing("delete the range")?;
+        }
+        missing = deleted == 0;
+    }
+    for key in &keys {
+        if table.delete(key).doing("delete")? {
+            deleted += 1;
+        } else {
+            missing = true;
+            if !args.store.json {
+                eprintln!("zubilo: del \"{}\": no such key", escape(key));
+            }
+        }
+    }
+    if deleted > 0 {
+        txn.commit().doing("commit")?;
+    }
+    let told = json!({ "table": to_json(&name), "deleted": deleted });
+    say(args.store.json, &told, &format!("{} deleted", records(deleted)))?;
+    Ok(if missing { Code::NotFound } else { Code::Fine })
+}

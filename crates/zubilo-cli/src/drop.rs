@@ -1,0 +1,70 @@
+//! `zubilo drop`: removes a table, or all of its records.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+
+use clap::Args;
+use serde_json::json;
+
+use crate::encoding::{escape, to_json};
+use crate::failure::{Code, Doing, Done, Failure};
+use crate::opening::{StoreArgs, WriteArgs, table_name};
+use crate::output::{records, say};
+
+/// Options of `drop`.
+#[derive(Args, Debug)]
+pub(crate) struct DropArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// The table
+    #[arg(short, long)]
+    table: OsString,
+    #[command(flatten)]
+    write: WriteArgs,
+    /// Keep the table, remove its records
+    #[arg(long)]
+    empty: bool,
+    /// Do not ask; where standard input is no terminal nothing is asked anyway
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// Asks, then drops. What was asked about is looked at again in the transaction; it is not held
+/// while the answer is awaited.
+pub(crate) fn run(args: &DropArgs) -> Done {
+    let name = table_name(&args.table)?;
+    let shown = escape(&name).into_owned();
+    let env = args.store.open_to_write()?;
+    if !args.yes && io::stdin().is_terminal() {
+        let read = env.read().doing("begin to read")?;
+        let len = read.table(&name).doing(&format!("open the table \"{shown}\""))?.len();
+        drop(read);
+        let verb = if args.empty { "Empty" } else { "Drop" };
+        if !ask(&format!("{verb} the table \"{shown}\" with {}?", records(len)))? {
+            eprintln!("zubilo: drop: nothing was changed");
+            return Ok(Code::NotFound);
+        }
+    }
+    let mut txn = args.write.begin(&env)?;
+    let mut table = txn.table(&name).doing(&format!("open the table \"{shown}\""))?;
+    let len = table.len();
+    if args.empty {
+        table.clear().doing("empty the table")?;
+    } else {
+        txn.drop_table(&name).doing("drop the table")?;
+    }
+    txn.commit().doing("commit")?;
+    let told = json!({ "table": to_json(&name), "dropped": !args.empty, "deleted": len });
+    let done = if args.empty { "emptied" } else { "dropped" };
+    say(args.store.json, &told, &format!("table \"{shown}\" {done}, {} deleted", records(len)))?;
+    Ok(Code::Fine)
+}
+
+fn ask(question: &str) -> Done<bool> {
+    let failed = |e: io::Error| Failure::io("ask for confirmation", &e);
+    let mut err = io::stderr();
+    write!(err, "{question} [y/N] ").and_then(|()| err.flush()).map_err(failed)?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).map_err(failed)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,246 @@
+//! Bytes as text and back: how keys, values and names of tables are written on the command line, on
+//! the terminal and in files. Every encoding but `text` carries every byte string; `text` refuses
+//! what it cannot carry.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_PAD_INDIFFERENT};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::failure::{Done, Failure};
+
+/// Ways to write bytes as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Encoding {
+    /// UTF-8 as it is, everything else as \xNN; \\ \n \r \t
+    Escaped,
+    /// UTF-8 as it is; other bytes are an error
+    Text,
+    /// Two digits a byte
+    Hex,
+    /// Base64 with the standard alphabet
+    Base64,
+}
+
+/// The options that choose encodings.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct EncodingArgs {
+    /// How keys and values are written, in arguments and in the output
+    #[arg(short, long, value_enum, default_value = "escaped", value_name = "ENC")]
+    encoding: Encoding,
+    /// How keys are written, if not as --encoding says
+    #[arg(long, value_enum, value_name = "ENC", hide_possible_values = true)]
+    key_encoding: Option<Encoding>,
+    /// How values are written, if not as --encoding says
+    #[arg(long, value_enum, value_name = "ENC", hide_possible_values = true)]
+    value_encoding: Option<Encoding>,
+}
+
+impl EncodingArgs {
+    pub(crate) fn key(&self) -> Encoding {
+        self.key_encoding.unwrap_or(self.encoding)
+    }
+
+    pub(crate) fn value(&self) -> Encoding {
+        self.value_encoding.unwrap_or(self.encoding)
+    }
+}
+
+impl Encoding {
+    /// Writes `bytes` as text.
+    pub(crate) fn encode<'b>(self, bytes: &'b [u8]) -> Result<Cow<'b, str>, String> {
+        match self {
+            Encoding::Escaped => Ok(escape(bytes)),
+            Encoding::Text => std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| {
+                format!("\"{}\" is not UTF-8: use another --encoding", escape(clip(bytes)))
+            }),
+            Encoding::Hex => Ok(hex(bytes).into()),
+            Encoding::Base64 => Ok(STANDARD.encode(bytes).into()),
+        }
+    }
+
+    /// Reads what [`Encoding::encode`] wrote.
+    pub(crate) fn decode(self, text: &[u8]) -> Result<Vec<u8>, String> {
+        match self {
+            Encoding::Escaped => unescape(text),
+            Encoding::Text => Ok(text.to_vec()),
+            Encoding::Hex => unhex(text),
+            Encoding::Base64 => {
+                STANDARD_PAD_INDIFFERENT.decode(text).map_err(|e| format!("bad base64: {e}"))
+            }
+        }
+    }
+
+    /// Decodes an argument; `what` names it.
+    pub(crate) fn argument(self, what: &str, text: &OsStr) -> Done<Vec<u8>> {
+        self.decode(text.as_bytes()).map_err(|cause| {
+            let given = String::from_utf8_lossy(clip(text.as_bytes())).into_owned();
+            Failure::usage(format!("read {what} \"{given}\""), cause)
+        })
+    }
+}
+
+/// The start of long bytes, for messages.
+pub(crate) fn clip(bytes: &[u8]) -> &[u8] {
+    bytes.get(..40).unwrap_or(bytes)
+}
+
+/// Characters that would move the cursor, hide or turn around what follows.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || c == '\u{feff}'
+}
+
+/// UTF-8 as it is, everything else in escapes.
+pub(crate) fn escape(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && !text.chars().any(|c| c == '\\' || is_harmful(c))
+    {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(bytes.len() + 16);
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => out.push_str("\\\\"),
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' => out.push_str("\\t"),
+                c if is_harmful(c) => push_escapes(&mut out, c.encode_utf8(&mut [0; 4]).as_bytes()),
+                c => out.push(c),
+            }
+        }
+        push_escapes(&mut out, chunk.invalid());
+    }
+    Cow::Owned(out)
+}
+
+fn push_escapes(out: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "\\x{byte:02x}");
+    }
+}
+
+fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        if byte != b'\\' {
+            out.push(byte);
+            continue;
+        }
+        let (value, used) = match rest {
+            [b'\\', ..] => (b'\\', 1),
+            [b'n', ..] => (b'\n', 1),
+            [b'r', ..] => (b'\r', 1),
+            [b't', ..] => (b'\t', 1),
+            [b'0', ..] => (0, 1),
+            [b'x', high, low, ..] => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, 3),
+                _ => return Err("\\x must be followed by two hex digits".into()),
+            },
+            _ => return Err("a \\ must be followed by \\, n, r, t, 0 or xNN".into()),
+        };
+        out.push(value);
+        rest = rest.get(used..).unwrap_or_default();
+    }
+    Ok(out)
+}
+
+pub(crate) fn digit(c: u8) -> Option<u8> {
+    char::from(c).to_digit(16).map(|d| d as u8)
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let digits = |b: &u8| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]];
+    bytes.iter().flat_map(digits).collect()
+}
+
+pub(crate) fn unhex(text: &[u8]) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    unhex_into(text, &mut out)?;
+    Ok(out)
+}
+
+/// Appends the bytes to `out`.
+pub(crate) fn unhex_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let (pairs, odd) = text.as_chunks::<2>();
+    if !odd.is_empty() {
+        return Err("an odd number of hex digits".into());
+    }
+    out.reserve(pairs.len());
+    for [high, low] in pairs {
+        match (digit(*high), digit(*low)) {
+            (Some(high), Some(low)) => out.push(high << 4 | low),
+            _ => {
+                let pair = escape(&[*high, *low]).into_owned();
+                return Err(format!("\"{pair}\" is not a pair of hex digits"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes in JSON: a string if they are UTF-8, else `{"base64": "..."}`.
+pub(crate) fn to_json(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Value::from(text),
+        Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
+    }
+}
+
+/// Reads what [`to_json`] made.
+pub(crate) fn from_json(value: &Value) -> Result<Cow<'_, [u8]>, String> {
+    match value {
+        Value::String(text) => Ok(Cow::Borrowed(text.as_bytes())),
+        Value::Object(object) if object.len() == 1 => match object.get("base64") {
+            Some(Value::String(text)) => Encoding::Base64.decode(text.as_bytes()).map(Cow::Owned),
+            _ => Err("an object must be {\"base64\": \"...\"}".into()),
+        },
+        _ => Err("neither a string nor {\"base64\": \"...\"}".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_string_survives() {
+        let all: Vec<u8> = (0..=255).collect();
+        let samples: [&[u8]; 7] =
+            [b"", b"\\", b"a\\x41", "зубило \u{202e}".as_bytes(), &all, b"\xff\xfe\n", b"\\n"];
+        for bytes in samples {
+            for encoding in [Encoding::Escaped, Encoding::Hex, Encoding::Base64] {
+                let text = encoding.encode(bytes).unwrap();
+                assert!(!text.chars().any(is_harmful), "{text:?}");
+                assert_eq!(encoding.decode(text.as_bytes()).unwrap(), bytes, "{encoding:?}");
+            }
+            assert_eq!(from_json(&to_json(bytes)).unwrap(), bytes);
+        }
+        assert_eq!(escape("зуб\t".as_bytes()), "зуб\\t");
+        assert!(Encoding::Text.encode(b"\xff").is_err());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for bad in [&b"\\"[..], b"\\x4", b"\\xg0", b"\\q"] {
+            assert!(unescape(bad).is_err(), "{bad:?}");
+        }
+        assert!(unhex(b"abc").is_err() && unhex(b"0g").is_err());
+        assert!(Encoding::Base64.decode(b"a*bc").is_err());
+        for bad in [json!(1), json!({ "base64": 1 }), json!({ "base64": "*" }), json!([])] {
+            assert!(from_json(&bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! How a command ends: exit codes, and failures as people and programs are told of them.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use serde_json::json;
+use zubilo::Error;
+
+/// Exit codes, as `docs/cli.md` promises them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// Done, and there was something.
+    Fine = 0,
+    /// No such key or table, or nothing matched.
+    NotFound = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// The store is damaged, or the file is no store.
+    Damaged = 3,
+    /// Everything else: I/O, busy, full, bad input, interrupted.
+    Other = 4,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> ExitCode {
+        ExitCode::from(code as u8)
+    }
+}
+
+/// What a command gives back.
+pub(crate) type Done<T = Code> = Result<T, Failure>;
+
+/// Why a command failed: what it was doing, the cause, what to do.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    what: String,
+    cause: String,
+    advice: Option<String>,
+    /// The reader of standard output is gone.
+    pub(crate) pipe: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, what: impl Into<String>, cause: impl Into<String>) -> Failure {
+        Failure { code, what: what.into(), cause: cause.into(), advice: None, pipe: false }
+    }
+
+    /// The command line makes no sense.
+    pub(crate) fn usage(what: impl Into<String>, cause: impl Into<String>) -> Failure {
+        Failure::new(Code::Usage, what, cause)
+    }
+
+    /// An error of the store, met while doing `what`.
+    pub(crate) fn store(what: impl Into<String>, error: &Error) -> Failure {
+        let code = match error {
+            Error::NoSuchTable => Code::NotFound,
+            Error::Corrupted { .. } | Error::NotAStore { .. } => Code::Damaged,
+            _ => Code::Other,
+        };
+        let pipe = matches!(error, Error::Io { path: None, source, .. }
+            if source.kind() == io::ErrorKind::BrokenPipe);
+        let advice = match error {
+            Error::NoSuchTable => Some("`zubilo tables` lists them"),
+            Error::Io { source, .. } => io_advice(source),
+            Error::Stopped => Some("run it again"),
+            Error::KeyTooLong { .. } => Some("shorten it, or use a store with larger pages"),
+            Error::NotAStore { .. } => Some("name a store"),
+            _ => None,
+        };
+        let cause = match error {
+            Error::Stopped => "interrupted".to_string(),
+            other => other.to_string(),
+        };
+        Failure { pipe, ..Failure::new(code, what, cause) }.maybe_advise(advice)
+    }
+
+    /// Writing to standard output failed.
+    pub(crate) fn output(error: &io::Error) -> Failure {
+        let pipe = error.kind() == io::ErrorKind::BrokenPipe;
+        let failure = Failure::new(Code::Other, "write the output", error.to_string());
+        Failure { pipe, ..failure }.maybe_advise(io_advice(error))
+    }
+
+    /// Another system call failed.
+    pub(crate) fn io(what: impl Into<String>, error: &io::Error) -> Failure {
+        Failure::new(Code::Other, what, error.to_string()).maybe_advise(io_advice(error))
+    }
+
+    /// With what to do about it.
+    pub(crate) fn advise(mut self, advice: impl Into<String>) -> Failure {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    fn maybe_advise(self, advice: Option<&str>) -> Failure {
+        match advice {
+            Some(advice) => self.advise(advice),
+            None => self,
+        }
+    }
+
+    /// With a further cause behind the first one.
+    pub(crate) fn and(mut self, more: &str) -> Failure {
+        self.cause = format!("{}; {more}", self.cause);
+        self
+    }
+
+    /// Tells of it on standard error: one line, or one JSON object.
+    pub(crate) fn tell(&self, as_json: bool) {
+        if as_json {
+            let error = json!({
+                "what": self.what,
+                "cause": self.cause,
+                "advice": self.advice,
+                "code": self.code as u8,
+            });
+            eprintln!("{}", json!({ "error": error }));
+        } else {
+            eprintln!("zubilo: {self}");
+        }
+    }
+}
+
+fn io_advice(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::NotFound => Some("check the path"),
+        io::ErrorKind::PermissionDenied => Some("check owner and mode of the file and its folder"),
+        io::ErrorKind::StorageFull => Some("free space on the file system"),
+        io::ErrorKind::ReadOnlyFilesystem => Some("only reading commands work here"),
+        io::ErrorKind::AlreadyExists => Some("choose another name or remove the file"),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.cause)?;
+        match &self.advice {
+            Some(advice) => write!(f, "; {advice}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Names what was being done when a call of the store failed.
+pub(crate) trait Doing<T> {
+    /// `what` as a phrase: "read the table".
+    fn doing(self, what: &str) -> Done<T>;
+}
+
+impl<T> Doing<T> for zubilo::Result<T> {
+    fn doing(self, what: &str) -> Done<T> {
+        self.map_err(|error| Failure::store(what, &error))
+    }
+}

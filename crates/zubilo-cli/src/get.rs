@@ -1,0 +1,72 @@
+//! `zubilo get`: values under keys.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::encoding::{EncodingArgs, escape, to_json};
+use crate::failure::{Code, Doing, Done, Failure};
+use crate::opening::{ReadArgs, TableArg};
+use crate::output::Out;
+
+/// Options of `get`.
+#[derive(Args, Debug)]
+pub(crate) struct GetArgs {
+    #[command(flatten)]
+    pub(crate) store: ReadArgs,
+    #[command(flatten)]
+    table: TableArg,
+    #[command(flatten)]
+    encoding: EncodingArgs,
+    /// The bytes of the value as they are, without a line break behind them
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+    /// The keys
+    #[arg(required = true)]
+    keys: Vec<OsString>,
+}
+
+/// Prints the values in the order of the keys, one a line.
+pub(crate) fn run(args: &GetArgs) -> Done {
+    let encoding = args.encoding.key();
+    let keys = args.keys.iter().map(|key| encoding.argument("the key", key));
+    let keys = keys.collect::<Done<Vec<_>>>()?;
+    if args.raw && keys.len() > 1 {
+        return Err(Failure::usage("get --raw", "raw values of several keys would run together"));
+    }
+    let name = args.table.name()?;
+    let env = args.store.open_to_read()?;
+    let read = env.read().doing("begin to read")?;
+    let table = read.table(&name).doing(&format!("open the table \"{}\"", escape(&name)))?;
+    let mut out = Out::new();
+    let mut code = Code::Fine;
+    for key in &keys {
+        let value = table.get(key).doing("read")?;
+        if args.store.json {
+            let mut found = json!({
+                "table": to_json(&name), "key": to_json(key), "found": value.is_some(),
+            });
+            if let Some(value) = value {
+                found["value"] = to_json(value);
+            }
+            out.json(&found)?;
+        } else if let Some(value) = value {
+            if args.raw {
+                out.bytes(value)?;
+            } else {
+                let text = args.encoding.value().encode(value);
+                out.line(
+                    &text.map_err(|cause| Failure::new(Code::Other, "print a value", cause))?,
+                )?;
+            }
+        } else {
+            eprintln!("zubilo: get \"{}\": no such key", escape(key));
+        }
+        if value.is_none() {
+            code = Code::NotFound;
+        }
+    }
+    out.finish()?;
+    Ok(code)
+}

@@ -1,0 +1,247 @@
+//! `zubilo load`: records from a stream into tables, in one transaction or in batches.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use zubilo::{Env, Options, WriteTxn};
+
+use crate::encoding::{EncodingArgs, clip, escape};
+use crate::failure::{Code, Doing, Done, Failure};
+use crate::formats::{
+    Bad, CsvReader, CsvShape, Entry, Event, Format, JsonlReader, Reader, Stop, TextReader,
+};
+use crate::interrupt::{self, Input};
+use crate::opening::{CreateArgs, StoreArgs, TableArg, WriteArgs, one_byte};
+use crate::output::{Progress, count, records, say};
+
+/// Options of `load`.
+#[derive(Args, Debug)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// The input, with - standard input
+    #[arg(default_value = "-")]
+    input: PathBuf,
+    #[command(flatten)]
+    create: CreateArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+    #[command(flatten)]
+    table: TableArg,
+    /// The format [default: what the name of the input ends in, else that of mdb_dump]
+    #[arg(short, long, value_enum)]
+    format: Option<Format>,
+    /// Commit after every N records instead of once at the end
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batch: Option<u64>,
+    /// Changed pages to hold before some are written early, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    memory: u32,
+    /// What to do with a key that is in the store already
+    #[arg(long, value_enum, default_value = "replace")]
+    existing: Existing,
+    #[command(flatten)]
+    encoding: EncodingArgs,
+    /// What separates the columns of CSV
+    #[arg(long, value_name = "CHAR", default_value = ",", value_parser = one_byte)]
+    delimiter: u8,
+    /// The first line of CSV is a record: key and value, or table, key and value
+    #[arg(long)]
+    no_header: bool,
+    /// The column of CSV that holds the key
+    #[arg(long, value_name = "NAME", default_value = "key")]
+    key_column: OsString,
+    /// The column of CSV that holds the value
+    #[arg(long, value_name = "NAME", default_value = "value")]
+    value_column: OsString,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Existing {
+    /// Store the new value
+    Replace,
+    /// Keep the old value
+    Keep,
+    /// Stop
+    Fail,
+}
+
+/// Loads the input.
+pub(crate) fn run(args: &LoadArgs) -> Done {
+    let default_table = args.table.name()?;
+    let (input, total) = open_input(&args.input)?;
+    let options = Options::new().dirty_limit(u64::from(args.memory) << 20);
+    let env = args.store.open_or_create(&args.create, options)?;
+    interrupt::catch()?;
+    let progress = Progress::bytes("loading", total);
+    let input = Input { inner: input, read: 0, progress: &progress };
+    let mut reader = reader(args, input, default_table);
+    let mut load = Load::new(args, &env);
+    if let Err(failure) = load.all(reader.as_mut(), &progress) {
+        return Err(failure.and(&interrupt::committed(load.committed)));
+    }
+    drop(reader);
+    drop(progress);
+    let told = json!({
+        "records": load.seen,
+        "kept": load.kept,
+        "tables": load.tables.len(),
+        "commits": load.commits,
+    });
+    let kept = match load.kept {
+        0 => String::new(),
+        n => format!(", {} kept as they were", count(n)),
+    };
+    say(args.store.json, &told, &format!("{} loaded{kept}", records(load.seen)))?;
+    Ok(Code::Fine)
+}
+
+fn open_input(path: &Path) -> Done<(Box<dyn Read>, Option<u64>)> {
+    if path.as_os_str() == "-" {
+        return Ok((Box::new(std::io::stdin().lock()), None));
+    }
+    let failed = |e| Failure::io(format!("open {}", path.display()), &e);
+    let file = File::open(path).map_err(failed)?;
+    let meta = file.metadata().map_err(failed)?;
+    Ok((Box::new(file), meta.is_file().then_some(meta.len())))
+}
+
+fn reader<'r>(
+    args: &LoadArgs,
+    input: Input<'r, Box<dyn Read>>,
+    default_table: Vec<u8>,
+) -> Box<dyn Reader + 'r> {
+    let input = BufReader::with_capacity(256 << 10, input);
+    match args.format.unwrap_or_else(|| Format::of_file(&args.input)) {
+        Format::Jsonl => Box::new(JsonlReader::new(input, default_table)),
+        Format::Bytevalue | Format::Print => Box::new(TextReader::new(input, default_table)),
+        Format::Csv => {
+            let shape = CsvShape {
+                encoding: args.encoding,
+                delimiter: args.delimiter,
+                no_header: args.no_header,
+                key_column: args.key_column.clone(),
+                value_column: args.value_column.clone(),
+                default_table,
+            };
+            Box::new(CsvReader::new(input, shape))
+        }
+    }
+}
+
+/// A load under way.
+struct Load<'l> {
+    args: &'l LoadArgs,
+    env: &'l Env,
+    /// Begun with the first record of a batch.
+    txn: Option<WriteTxn>,
+    /// Records read.
+    seen: u64,
+    /// Records of `seen` that are committed.
+    committed: u64,
+    /// Records that were left as they are in the store.
+    kept: u64,
+    commits: u64,
+    /// Tables met so far.
+    tables: BTreeSet<Vec<u8>>,
+    /// The one of the last record.
+    table: Option<Vec<u8>>,
+}
+
+impl<'l> Load<'l> {
+    fn new(args: &'l LoadArgs, env: &'l Env) -> Load<'l> {
+        Load {
+            args,
+            env,
+            txn: None,
+            seen: 0,
+            committed: 0,
+            kept: 0,
+            commits: 0,
+            tables: BTreeSet::new(),
+            table: None,
+        }
+    }
+
+    fn all(&mut self, reader: &mut dyn Reader, progress: &Progress) -> Done<()> {
+        let mut entry = Entry::default();
+        while let Some(event) = reader.next(&mut entry).map_err(|stop| self.stopped(stop))? {
+            if let Some(warning) = reader.take_warning() {
+                progress.note(&format!("zubilo: load: {warning}"));
+            }
+            if interrupt::came() {
+                return Err(interrupted());
+            }
+            self.take(event, &entry, reader.line())?;
+            let full = self.args.batch.is_some_and(|n| self.seen - self.committed >= n);
+            if full {
+                self.commit()?;
+            }
+        }
+        if interrupt::came() { Err(interrupted()) } else { self.commit() }
+    }
+
+    fn take(&mut self, event: Event, entry: &Entry, line: u64) -> Done<()> {
+        let what = || format!("load line {line}");
+        let txn = match &mut self.txn {
+            Some(txn) => txn,
+            none => none.insert(self.args.write.begin(self.env)?),
+        };
+        let opened = txn.table_or_create(&entry.table);
+        let mut table = opened.map_err(|error| Failure::store(what(), &error))?;
+        if self.table.as_ref() != Some(&entry.table) {
+            self.table = Some(entry.table.clone());
+            self.tables.insert(entry.table.clone());
+        }
+        if event == Event::Table {
+            return Ok(());
+        }
+        let is_new = match self.args.existing {
+            Existing::Replace => table.put(&entry.key, &entry.value).map(|()| true),
+            Existing::Keep | Existing::Fail => table.insert(&entry.key, &entry.value),
+        };
+        let is_new = is_new.map_err(|error| Failure::store(what(), &error))?;
+        if !is_new && self.args.existing == Existing::Fail {
+            let key = escape(clip(&entry.key)).into_owned();
+            return Err(Failure::new(Code::Other, what(), format!("the key \"{key}\" exists"))
+                .advise("--existing says what to do with such"));
+        }
+        self.kept += u64::from(!is_new);
+        self.seen += 1;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Done<()> {
+        if let Some(txn) = self.txn.take() {
+            txn.commit().doing("commit")?;
+            self.commits += 1;
+            self.committed = self.seen;
+            interrupt::note_committed(self.committed);
+        }
+        Ok(())
+    }
+
+    fn stopped(&self, stop: Stop) -> Failure {
+        let input = match self.args.input.as_os_str() == "-" {
+            true => "standard input".into(),
+            false => self.args.input.display().to_string(),
+        };
+        match stop {
+            Stop::Bad(Bad { line, cause }) => {
+                let what = format!("load {input}, line {line}");
+                Failure::new(Code::Other, what, cause).advise("correct the input and load it again")
+            }
+            Stop::Io(_) if interrupt::came() => interrupted(),
+            Stop::Io(error) => Failure::io(format!("read {input}"), &error),
+        }
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure::new(Code::Other, "load", "interrupted").advise("load the input again")
+}

@@ -1,0 +1,118 @@
+//! The command `zubilo`: its subcommands and exit codes. Each subcommand is a module of its own;
+//! they share `opening` (store and transactions), `encoding` and `range` (arguments), `output`,
+//! `failure` (exit codes and messages) and `interrupt`.
+
+mod chk;
+mod copy;
+mod del;
+#[cfg(feature = "demo")]
+mod demo;
+mod drop;
+mod dump;
+mod encoding;
+mod failure;
+mod formats;
+mod get;
+mod interrupt;
+mod load;
+mod opening;
+mod output;
+mod put;
+mod range;
+mod scan;
+mod stat;
+mod tables;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::{Code, Done};
+
+/// An embedded, transactional, ordered key-value store: look into it, change it, check it.
+///
+/// Exit codes: 0 done; 1 not found, nothing matched; 2 wrong use; 3 the store is damaged or the
+/// file is no store; 4 everything else.
+#[derive(Parser)]
+#[command(name = "zubilo", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Prints the values under keys
+    Get(get::GetArgs),
+    /// Stores a record
+    Put(put::PutArgs),
+    /// Removes records, by key or by range
+    Del(del::DelArgs),
+    /// Prints records in order, a key and its value a line
+    Scan(scan::ScanArgs),
+    /// Lists the tables
+    Tables(tables::TablesArgs),
+    /// Figures of the store: space, durability, readers, tables
+    Stat(stat::StatArgs),
+    /// Checks every page, every key and the account of free space
+    Chk(chk::ChkArgs),
+    /// Writes tables as text to standard output
+    Dump(dump::DumpArgs),
+    /// Reads records from a file or standard input into tables
+    Load(load::LoadArgs),
+    /// Copies the store while it is used, to a file or standard output
+    Copy(copy::CopyArgs),
+    /// Removes a table, or all of its records
+    Drop(drop::DropArgs),
+    /// Shows on real data what the store does, with timings and sizes
+    #[cfg(feature = "demo")]
+    Demo(demo::DemoArgs),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Get(args) => end(get::run(&args), args.store.json, Listener::View),
+        Command::Put(args) => end(put::run(&args), args.store.json, Listener::View),
+        Command::Del(args) => end(del::run(&args), args.store.json, Listener::View),
+        Command::Scan(args) => end(scan::run(&args), args.store.json, Listener::View),
+        Command::Tables(args) => end(tables::run(&args), args.store.json, Listener::View),
+        Command::Stat(args) => end(stat::run(&args), args.store.json, Listener::View),
+        Command::Chk(args) => end(chk::run(&args), args.store.json, Listener::View),
+        Command::Dump(args) => end(dump::run(&args), args.store.json, Listener::Archive),
+        Command::Load(args) => end(load::run(&args), args.store.json, Listener::View),
+        Command::Copy(args) => end(copy::run(&args), args.store.json, Listener::Archive),
+        Command::Drop(args) => end(drop::run(&args), args.store.json, Listener::View),
+        #[cfg(feature = "demo")]
+        Command::Demo(args) => match demo::run(&args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("zubilo: {error:#}");
+                Code::Other.into()
+            }
+        },
+    }
+}
+
+/// What it means when the reader of standard output leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listener {
+    /// It has seen enough.
+    View,
+    /// It misses a part.
+    Archive,
+}
+
+/// Tells of a failure and gives the exit code.
+fn end(done: Done, as_json: bool, listener: Listener) -> ExitCode {
+    match done {
+        Ok(code) => code.into(),
+        Err(failure) if failure.pipe => match listener {
+            Listener::View => Code::Fine.into(),
+            Listener::Archive => Code::Other.into(),
+        },
+        Err(failure) => {
+            failure.tell(as_json);
+            failure.code.into()
+        }
+    }
+}

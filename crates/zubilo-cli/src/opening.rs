@@ -1,0 +1,164 @@
+//! The options that all commands share, and how a store is opened for each kind of work.
+
+use std::ffi::OsString;
+use std::io;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use zubilo::{Env, Error, Options, VerifyReads, WriteTxn};
+
+use crate::encoding::Encoding;
+use crate::failure::{Code, Doing, Done, Failure};
+
+/// The store, and how to speak.
+#[derive(Args, Debug)]
+pub(crate) struct StoreArgs {
+    /// The store's file
+    pub(crate) store: PathBuf,
+    /// Machine-readable output, and errors as JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The store, for commands that only read.
+#[derive(Args, Debug)]
+pub(crate) struct ReadArgs {
+    #[command(flatten)]
+    at: StoreArgs,
+    /// Use no lock file. Only for a store that nobody else has open
+    #[arg(long)]
+    no_lock: bool,
+}
+
+impl Deref for ReadArgs {
+    type Target = StoreArgs;
+
+    fn deref(&self) -> &StoreArgs {
+        &self.at
+    }
+}
+
+/// Which table.
+#[derive(Args, Debug)]
+pub(crate) struct TableArg {
+    /// The table's name, with \xNN for bytes that are not text
+    #[arg(short, long, default_value = "main")]
+    table: OsString,
+}
+
+impl TableArg {
+    pub(crate) fn name(&self) -> Done<Vec<u8>> {
+        table_name(&self.table)
+    }
+}
+
+/// The name of a table given as an argument.
+pub(crate) fn table_name(text: &OsString) -> Done<Vec<u8>> {
+    Encoding::Escaped.argument("the table name", text)
+}
+
+/// For commands that change the store.
+#[derive(Args, Debug)]
+pub(crate) struct WriteArgs {
+    /// Seconds to wait for another writer to finish
+    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
+    wait: u64,
+}
+
+/// For commands that may make a new store.
+#[derive(Args, Debug)]
+pub(crate) struct CreateArgs {
+    /// Make the store and the table if they are missing
+    #[arg(long)]
+    pub(crate) create: bool,
+    /// Bytes of a page of a new store
+    #[arg(long, requires = "create", value_name = "BYTES",
+          value_parser = clap::builder::PossibleValuesParser::new(PAGE_SIZES))]
+    page_size: Option<String>,
+}
+
+const PAGE_SIZES: [&str; 5] = ["4096", "8192", "16384", "32768", "65536"];
+
+impl ReadArgs {
+    /// Opens an existing store for reading only.
+    pub(crate) fn open_to_read(&self) -> Done<Env> {
+        self.open_with(VerifyReads::Never)
+    }
+
+    /// As [`ReadArgs::open_to_read`]; checksums are verified when a page is first read.
+    pub(crate) fn open_to_read_verified(&self) -> Done<Env> {
+        self.open_with(VerifyReads::FirstTouch)
+    }
+
+    fn open_with(&self, verify: VerifyReads) -> Done<Env> {
+        let options = Options::new().read_only(true).create(false).lock_file(!self.no_lock);
+        self.at.open(options.verify_reads(verify), "name an existing store")
+    }
+}
+
+impl StoreArgs {
+    /// Opens an existing store for writing.
+    pub(crate) fn open_to_write(&self) -> Done<Env> {
+        self.open(Options::new().create(false), "name an existing store")
+    }
+
+    /// Opens a store for writing, and makes it if that was asked for.
+    pub(crate) fn open_or_create(&self, how: &CreateArgs, options: Options) -> Done<Env> {
+        let mut options = options.create(how.create);
+        if let Some(size) = how.page_size.as_ref().and_then(|size| size.parse().ok()) {
+            options = options.page_size(size);
+        }
+        self.open(options, "name an existing store, or add --create")
+    }
+
+    fn open(&self, options: Options, missing: &str) -> Done<Env> {
+        options.open(&self.store).map_err(|error| {
+            let what = match &error {
+                // These name the file themselves.
+                Error::Io { path: Some(_), .. } | Error::NotAStore { .. } => "open".to_string(),
+                _ => format!("open {}", self.store.display()),
+            };
+            let failure = Failure::store(what, &error);
+            match &error {
+                Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                    failure.advise(missing)
+                }
+                Error::Corrupted { .. } => failure.advise("restore the store from a copy"),
+                Error::Busy(_) => failure.advise("end the process that has it open"),
+                _ => failure,
+            }
+        })
+    }
+}
+
+impl WriteArgs {
+    /// Begins the write transaction; waits for another writer as long as was asked for.
+    pub(crate) fn begin(&self, env: &Env) -> Done<WriteTxn> {
+        let start = Instant::now();
+        let patience = Duration::from_secs(self.wait);
+        let mut pause = Duration::from_millis(1);
+        loop {
+            if let Some(txn) = env.try_write().doing("begin to write")? {
+                return Ok(txn);
+            }
+            if start.elapsed() >= patience {
+                let cause = format!("another process is writing; waited for {} s", self.wait);
+                return Err(Failure::new(Code::Other, "begin to write", cause)
+                    .advise("try again later, or wait longer with --wait"));
+            }
+            std::thread::sleep(pause.min(patience.saturating_sub(start.elapsed())));
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+}
+
+/// A character that takes one byte.
+pub(crate) fn one_byte(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [byte] => Ok(*byte),
+        _ if text == "\\t" => Ok(b'\t'),
+        _ => Err("one character of ASCII, or \\t, expected".into()),
+    }
+}

@@ -1,0 +1,85 @@
+//! `zubilo put`: stores one record.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use zubilo::Options;
+
+use crate::encoding::{EncodingArgs, escape, to_json};
+use crate::failure::{Code, Doing, Done, Failure};
+use crate::opening::{CreateArgs, StoreArgs, TableArg, WriteArgs};
+use crate::output::say;
+
+/// Options of `put`.
+#[derive(Args, Debug)]
+pub(crate) struct PutArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    #[command(flatten)]
+    table: TableArg,
+    #[command(flatten)]
+    create: CreateArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+    #[command(flatten)]
+    encoding: EncodingArgs,
+    /// Leave a key that is there as it is (exit code 1)
+    #[arg(long)]
+    if_absent: bool,
+    /// The key
+    key: OsString,
+    /// The value
+    #[arg(required_unless_present = "value_file", conflicts_with = "value_file")]
+    value: Option<OsString>,
+    /// Take the value from this file as it is, with - from standard input
+    #[arg(long, value_name = "FILE")]
+    value_file: Option<PathBuf>,
+}
+
+/// Stores the record in a transaction of its own.
+pub(crate) fn run(args: &PutArgs) -> Done {
+    let key = args.encoding.key().argument("the key", &args.key)?;
+    let name = args.table.name()?;
+    let value = value(args)?;
+    let env = args.store.open_or_create(&args.create, Options::new())?;
+    let mut txn = args.write.begin(&env)?;
+    let opened = if args.create.create { txn.table_or_create(&name) } else { txn.table(&name) };
+    let what = format!("open the table \"{}\"", escape(&name));
+    let mut table = opened.doing(&what).map_err(|failure| match failure.code {
+        Code::NotFound => failure.advise("add --create to make it, or see `zubilo tables`"),
+        _ => failure,
+    })?;
+    let stored = if args.if_absent {
+        table.insert(&key, &value).doing("store the record")?
+    } else {
+        table.put(&key, &value).doing("store the record")?;
+        true
+    };
+    if stored {
+        txn.commit().doing("commit")?;
+    }
+    let told = json!({ "table": to_json(&name), "key": to_json(&key), "stored": stored });
+    say(args.store.json, &told, "")?;
+    if !stored && !args.store.json {
+        eprintln!("zubilo: put \"{}\": the key is there, it was left as it is", escape(&key));
+    }
+    Ok(if stored { Code::Fine } else { Code::NotFound })
+}
+
+fn value(args: &PutArgs) -> Done<Vec<u8>> {
+    match (&args.value, &args.value_file) {
+        (Some(value), _) => args.encoding.value().argument("the value", value),
+        (None, Some(path)) if path.as_os_str() == "-" => {
+            let mut value = Vec::new();
+            let read = std::io::stdin().lock().read_to_end(&mut value);
+            read.map_err(|e| Failure::io("read the value from standard input", &e))?;
+            Ok(value)
+        }
+        (None, Some(path)) => std::fs::read(path)
+            .map_err(|e| Failure::io(format!("read the value from {}", path.display()), &e)),
+        (None, None) => Err(Failure::usage("put", "no value was given")),
+    }
+}

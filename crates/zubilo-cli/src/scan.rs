@@ -1,0 +1,95 @@
+//! `zubilo scan`: records in order.
+
+use clap::Args;
+use serde_json::json;
+use zubilo::Iter;
+
+use crate::encoding::{EncodingArgs, escape, to_json};
+use crate::failure::{Code, Doing, Done, Failure};
+use crate::opening::{ReadArgs, TableArg};
+use crate::output::Out;
+use crate::range::RangeArgs;
+
+/// Options of `scan`.
+#[derive(Args, Debug)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    pub(crate) store: ReadArgs,
+    #[command(flatten)]
+    table: TableArg,
+    #[command(flatten)]
+    encoding: EncodingArgs,
+    #[command(flatten)]
+    range: RangeArgs,
+    /// From the last key to the first
+    #[arg(short, long)]
+    reverse: bool,
+    /// Stop after so many records
+    #[arg(short = 'n', long, value_name = "N")]
+    limit: Option<u64>,
+    /// Keys without values
+    #[arg(short, long)]
+    keys_only: bool,
+    /// Only how many there are
+    #[arg(short, long, conflicts_with_all = ["keys_only", "reverse"])]
+    count: bool,
+}
+
+/// Prints the records, or counts them.
+pub(crate) fn run(args: &ScanArgs) -> Done {
+    let range = args.range.range(args.encoding.key())?;
+    let name = args.table.name()?;
+    let env = args.store.open_to_read()?;
+    let read = env.read().doing("begin to read")?;
+    let table = read.table(&name).doing(&format!("open the table \"{}\"", escape(&name)))?;
+    let limit = args.limit.unwrap_or(u64::MAX);
+    let seen = match range.bounds() {
+        // The table knows.
+        Some(_) if args.count && !args.range.is_given() => table.len().min(limit),
+        Some(bounds) => walk(args, &name, table.range::<&[u8]>(bounds), limit)?,
+        None => 0,
+    };
+    if args.count {
+        let mut out = Out::new();
+        match args.store.json {
+            true => out.json(&json!({ "table": to_json(&name), "count": seen }))?,
+            false => out.line(&seen.to_string())?,
+        }
+        out.finish()?;
+    }
+    Ok(if seen == 0 { Code::NotFound } else { Code::Fine })
+}
+
+/// Prints the records unless they are only counted; gives their number.
+fn walk(args: &ScanArgs, name: &[u8], mut records: Iter<'_>, limit: u64) -> Done<u64> {
+    let mut out = Out::new();
+    let mut seen = 0;
+    while seen < limit {
+        let record = if args.reverse { records.next_back() } else { records.next() };
+        let Some(record) = record else { break };
+        let (key, value) = record.doing("read")?;
+        seen += 1;
+        if !args.count {
+            print(args, &mut out, name, key, value)?;
+        }
+    }
+    out.finish()?;
+    Ok(seen)
+}
+
+fn print(args: &ScanArgs, out: &mut Out, name: &[u8], key: &[u8], value: &[u8]) -> Done<()> {
+    if args.store.json {
+        let mut record = json!({ "table": to_json(name), "key": to_json(key) });
+        if !args.keys_only {
+            record["value"] = to_json(value);
+        }
+        return out.json(&record);
+    }
+    let failed = |cause| Failure::new(Code::Other, "print a record", cause);
+    out.bytes(args.encoding.key().encode(key).map_err(failed)?.as_bytes())?;
+    if !args.keys_only {
+        out.bytes(b"\t")?;
+        out.bytes(args.encoding.value().encode(value).map_err(failed)?.as_bytes())?;
+    }
+    out.bytes(b"\n")
+}

@@ -1,0 +1,185 @@
+//! Damaged stores: exit code 3, never a panic or a signal, and nothing made worse.
+
+use std::path::Path;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use zubilo::{Options, PageKind, TxnId};
+
+use crate::harness::{Model, Place, random, random_model, run, run_with};
+
+const PAGE: usize = 4096;
+
+/// A store of some size, as bytes, and the pages of trees that older commits than the last two
+/// wrote: an open verifies the last ones by itself and goes back to the commit before.
+fn store_bytes(place: &Place, rng: &mut StdRng) -> (Vec<u8>, Vec<usize>) {
+    let mut model = random_model(rng);
+    let records = (0..400u32).map(|i| (i.to_be_bytes().to_vec(), vec![i as u8; 60]));
+    model.insert(b"main".to_vec(), records.collect());
+    let store = place.store("good", &model);
+    for key in ["later", "later still"] {
+        run(&["put", &store, "--create", "-t", "second", key, "1"]).ok();
+    }
+    let env = Options::new().read_only(true).open(&store).unwrap();
+    let mut old = Vec::new();
+    env.walk_pages(&mut |visit| {
+        if matches!(visit.kind, PageKind::Leaf | PageKind::Branch) && visit.birth < TxnId(3) {
+            old.push(visit.page.0 as usize);
+        }
+        true
+    })
+    .unwrap();
+    assert!(old.len() > 5);
+    (std::fs::read(store).unwrap(), old)
+}
+
+/// Puts the bytes at `name`, without a lock file from before.
+fn place_store(place: &Place, name: &str, bytes: &[u8]) -> String {
+    let path = place.arg(name);
+    let _ = std::fs::remove_file(format!("{path}-lock"));
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn a_flipped_byte_is_found() {
+    let mut rng = random();
+    let place = Place::new();
+    let (good, old) = store_bytes(&place, &mut rng);
+    for _ in 0..20 {
+        let mut bad = good.clone();
+        let page = old[rng.random_range(0..old.len())];
+        bad[page * PAGE + rng.random_range(0..PAGE)] ^= 1 << rng.random_range(0..8);
+        let store = place_store(&place, "bad", &bad);
+        run(&["chk", &store]).code(3);
+        let shown = run(&["chk", &store, "--json"]).code(3).json();
+        assert_eq!(shown["problems"][0]["page"], page);
+    }
+}
+
+#[test]
+fn a_damaged_last_commit_is_told_of() {
+    let place = Place::new();
+    let store = place.small_store("s");
+    run(&["put", &store, "k", "the newest"]).ok();
+    run(&["chk", &store, "--strict", "-q"]).ok();
+    let mut bytes = std::fs::read(&store).unwrap();
+    let at = bytes.windows(10).rposition(|w| w == b"the newest").unwrap();
+    bytes[at] ^= 1;
+    let store = place_store(&place, "s", &bytes);
+    run(&["get", &store, "k"]).code(1);
+    let shown = run(&["chk", &store, "--json"]).code(0).json();
+    assert_eq!((&shown["txn"], &shown["unbelieved"]), (&2.into(), &3.into()));
+    let shown = run(&["chk", &store, "--strict", "-q"]).code(3);
+    assert!(String::from_utf8_lossy(&shown.out).contains("not believed"));
+    assert!(run(&["stat", &store]).ok().contains("not believed"));
+    run(&["put", &store, "k", "again"]).ok();
+    run(&["chk", &store, "--strict", "-q"]).ok();
+}
+
+#[test]
+fn problems_are_listed_and_dump_stops_at_them() {
+    let place = Place::new();
+    let records = (0..4000u32).map(|i| (i.to_be_bytes().to_vec(), vec![b'v'; 60]));
+    let model = Model::from([(b"main".to_vec(), records.collect())]);
+    let mut bytes = std::fs::read(place.store("good", &model)).unwrap();
+    // An open verifies the last commits; the damage is to be in an older one.
+    let store = place_store(&place, "s", &bytes);
+    for key in ["later", "later still"] {
+        run(&["put", &store, "--create", "-t", "second", key, "1"]).ok();
+    }
+    bytes = std::fs::read(&store).unwrap();
+    let at = bytes.windows(60).position(|w| w == [b'v'; 60]).unwrap();
+    bytes[at] ^= 0x10;
+    let store = place_store(&place, "s", &bytes);
+    let told = run(&["chk", &store]).code(3);
+    let text = String::from_utf8_lossy(&told.out);
+    assert!(text.contains("table \"main\"") && text.contains("problem"), "{text}");
+    let shown = run(&["chk", &store, "--json"]).code(3).json();
+    assert_eq!(shown["ok"], false);
+    assert_eq!(shown["problems"][0]["table"], "main");
+    assert!(shown["problems"][0]["page"].as_u64() > Some(3));
+    let dumped = run(&["dump", &store, "-t", "main"]).code(3).says("zubilo chk");
+    assert!(!dumped.out.ends_with(b"DATA=END\n"));
+    run(&["dump", &store, "-t", "second"]).ok();
+    run(&["copy", &store, &place.arg("copy"), "--compact"]).code(3);
+    assert!(!place.path("copy").exists(), "an unfinished copy was left");
+}
+
+/// Runs every command on a store; none may do worse than tell of damage.
+fn try_everything(place: &Place, store: &str) {
+    let copy = place.arg("copy");
+    let commands: [&[&str]; 11] = [
+        &["get", store, "a"],
+        &["scan", store, "--from", "a"],
+        &["scan", store, "--reverse", "--json"],
+        &["tables", store],
+        &["stat", store],
+        &["chk", store],
+        &["dump", store, "-f", "jsonl"],
+        &["copy", store, &copy],
+        &["copy", store, "-", "--compact"],
+        &["put", store, "--create", "k", "v"],
+        &["del", store, "--prefix", "a"],
+    ];
+    for args in commands {
+        let _ = std::fs::remove_file(Path::new(&copy));
+        let done = run(args);
+        assert!([0, 1, 3, 4].contains(&done.code), "{args:?}: {done:?}");
+        let told = ["zubilo: ", "{\"error\":"].iter().any(|start| done.err.starts_with(start));
+        let explained = told || args[0] == "chk";
+        assert!([0, 1].contains(&done.code) || explained, "{args:?}: {done:?}");
+    }
+    let input = b"VERSION=3\nHEADER=END\n 61\n 62\nDATA=END\n";
+    let loaded = run_with(&["load", store], input);
+    assert!([0, 3, 4].contains(&loaded.code), "{loaded:?}");
+    let dropped = run(&["drop", store, "-t", "main"]);
+    assert!([0, 1, 3, 4].contains(&dropped.code), "{dropped:?}");
+}
+
+#[test]
+fn random_damage_never_ends_in_a_panic() {
+    let mut rng = random();
+    let place = Place::new();
+    let (good, _) = store_bytes(&place, &mut rng);
+    for round in 0..25 {
+        let mut bad = good.clone();
+        match round % 5 {
+            0 => bad.truncate(rng.random_range(1..bad.len())),
+            1 => {
+                let page = rng.random_range(0..bad.len() / PAGE);
+                bad[page * PAGE..][..PAGE].fill(rng.random());
+            }
+            2 => {
+                let (a, b) = (rng.random_range(0..bad.len() / PAGE), rng.random_range(0..8));
+                bad.copy_within(a * PAGE..(a + 1) * PAGE, b * PAGE);
+            }
+            _ => {
+                for _ in 0..rng.random_range(1..200) {
+                    let at = rng.random_range(0..bad.len());
+                    bad[at] = rng.random();
+                }
+            }
+        }
+        let store = place_store(&place, "bad", &bad);
+        try_everything(&place, &store);
+    }
+}
+
+#[test]
+fn a_store_without_a_whole_meta_is_damaged() {
+    let mut rng = random();
+    let place = Place::new();
+    let (mut bytes, _) = store_bytes(&place, &mut rng);
+    for meta in bytes[..4 * PAGE].chunks_mut(PAGE) {
+        // The mark at the start stays, so that this is a store, but a broken one.
+        meta[100..].fill(0xaa);
+    }
+    let store = place_store(&place, "bad", &bytes);
+    for command in ["tables", "stat", "chk", "scan", "dump"] {
+        run(&[command, &store]).code(3).says("zubilo: open");
+    }
+    run(&["put", &store, "--create", "k", "v"]).code(3);
+    assert!(std::fs::read(&store).unwrap() == bytes, "the damaged file was changed");
+}

@@ -1,0 +1,112 @@
+//! Files that are no stores, that are missing, that may not be read or written.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::harness::{Place, Run, finish, run, small_model};
+
+#[test]
+fn a_missing_store_is_code_4() {
+    let place = Place::new();
+    let missing = place.arg("missing");
+    let commands: [&[&str]; 10] = [
+        &["get", &missing, "k"],
+        &["put", &missing, "k", "v"],
+        &["del", &missing, "k"],
+        &["scan", &missing],
+        &["tables", &missing],
+        &["stat", &missing],
+        &["chk", &missing],
+        &["dump", &missing],
+        &["load", &missing],
+        &["drop", &missing, "-t", "main"],
+    ];
+    for args in commands {
+        run(args).code(4).says("missing").says("; name an existing store");
+    }
+    run(&["copy", &missing, &place.arg("copy")]).code(4).says("name an existing store");
+    assert_eq!(std::fs::read_dir(place.dir()).unwrap().count(), 0, "something was created");
+}
+
+#[test]
+fn a_foreign_file_is_code_3_and_left_alone() {
+    let place = Place::new();
+    for (name, text) in [("short", "hello\n".to_string()), ("long", "hello\n".repeat(20_000))] {
+        let file = place.arg(name);
+        std::fs::write(&file, &text).unwrap();
+        for command in ["scan", "tables", "stat", "chk", "dump"] {
+            run(&[command, &file]).code(3).says("is not a Zubilo store");
+        }
+        run(&["put", &file, "--create", "k", "v"]).code(3);
+        run(&["load", &file, "--create"]).code(3);
+        run(&["copy", &file, &place.arg("copy")]).code(3);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        assert!(!place.path(&format!("{name}-lock")).exists(), "a lock file was made");
+    }
+}
+
+#[test]
+fn an_empty_file_and_a_folder() {
+    let place = Place::new();
+    std::fs::write(place.path("empty"), "").unwrap();
+    run(&["scan", &place.arg("empty")]).code(3).says("empty");
+    run(&["scan", place.dir().to_str().unwrap()]).code(3).says("a directory");
+}
+
+/// Runs a copy of the command as a user who owns nothing; as the same user if this one is not root.
+fn run_unprivileged(place: &Place, args: &[&str]) -> Run {
+    let zubilo: PathBuf = place.path("zubilo");
+    if !zubilo.exists() {
+        std::fs::copy(env!("CARGO_BIN_EXE_zubilo"), &zubilo).unwrap();
+        std::fs::set_permissions(&zubilo, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = Command::new(&zubilo);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if is_root() {
+        command.uid(65534).gid(65534);
+    }
+    finish(command.spawn().expect("start zubilo"), &[])
+}
+
+fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("the state of this process");
+    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    uid.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+}
+
+#[test]
+fn a_store_that_may_only_be_read() {
+    let place = Place::new();
+    let store = place.small_store("s");
+    std::fs::remove_file(place.path("s-lock")).unwrap();
+    run_unprivileged(&place, &["--version"]).ok();
+    std::fs::set_permissions(&store, std::fs::Permissions::from_mode(0o444)).unwrap();
+    std::fs::set_permissions(place.dir(), std::fs::Permissions::from_mode(0o555)).unwrap();
+    let run = |args: &[&str]| run_unprivileged(&place, args);
+    run(&["put", &store, "k", "v"]).code(4).says("Permission denied").says("owner and mode");
+    run(&["drop", &store, "-t", "main"]).code(4);
+    // A reader registers itself in the lock file, which cannot be made here.
+    run(&["scan", &store]).code(4).says("Permission denied");
+    assert_eq!(run(&["scan", &store, "--no-lock", "-t", "other"]).ok(), "x\t24\n");
+    assert_eq!(run(&["chk", &store, "--no-lock", "--quiet"]).ok(), "");
+    assert!(run(&["stat", &store, "--no-lock"]).ok().contains("other"));
+    run(&["put", &store, "--no-lock", "k", "v"]).code(2);
+    run(&["copy", &store, "--no-lock", &place.arg("copy")]).code(4).says("Permission denied");
+    std::fs::set_permissions(place.dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(crate::harness::contents(&store), small_model());
+}
+
+#[test]
+fn a_full_device_is_code_4() {
+    let place = Place::new();
+    let store = place.small_store("s");
+    for args in
+        [&["scan", &store][..], &["dump", &store], &["copy", &store, "-"], &["stat", &store]]
+    {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+        let child = crate::harness::command(args).stdout(full).spawn().unwrap();
+        finish(child, &[]).code(4).says("No space left");
+    }
+}

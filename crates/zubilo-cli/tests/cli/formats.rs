@@ -1,0 +1,133 @@
+//! What is dumped can be loaded, in every format, whatever the bytes.
+
+use crate::harness::{Model, Place, contents, random, random_model, run, run_with, small_model};
+
+/// Names of formats with arguments for dump and load.
+const FORMATS: [&[&str]; 6] = [
+    &["-f", "bytevalue"],
+    &["-f", "print"],
+    &["-f", "jsonl"],
+    &["-f", "csv"],
+    &["-f", "csv", "-e", "hex", "--delimiter", ";"],
+    &["-f", "csv", "-e", "base64", "--delimiter", "\\t"],
+];
+
+fn dump(store: &str, format: &[&str]) -> Vec<u8> {
+    run(&[&["dump", store], format].concat()).code(0).out
+}
+
+fn load(store: &str, format: &[&str], more: &[&str], input: &[u8]) {
+    run_with(&[&["load", store, "--create"], format, more].concat(), input).ok();
+}
+
+#[test]
+fn random_tables_survive_every_format() {
+    let mut rng = random();
+    for round in 0..6 {
+        let place = Place::new();
+        let model = random_model(&mut rng);
+        let store = place.store("source", &model);
+        for (i, format) in FORMATS.iter().enumerate() {
+            let dumped = dump(&store, format);
+            let copy = place.arg(&format!("copy{i}"));
+            let batch: &[&str] = if round % 2 == 0 { &[] } else { &["--batch", "37"] };
+            load(&copy, format, batch, &dumped);
+            assert!(contents(&copy) == model, "round {round}, {format:?}");
+            assert!(dump(&copy, format) == dumped, "round {round}, {format:?}");
+        }
+    }
+}
+
+#[test]
+fn text_in_csv_survives_as_it_is() {
+    let place = Place::new();
+    let records = [("a,b", "say \"hi\""), ("line\nbreak", "\r\n"), ("", " "), ("тест", "\\x41")];
+    let records = records.map(|(k, v)| (k.as_bytes().to_vec(), v.as_bytes().to_vec()));
+    let model = Model::from([(b"main".to_vec(), records.into_iter().collect())]);
+    let store = place.store("s", &model);
+    let dumped = dump(&store, &["-f", "csv", "-e", "text"]);
+    assert!(dumped.windows(12).any(|w| w == b"\"line\nbreak\""));
+    load(&place.arg("t"), &["-f", "csv", "-e", "text"], &[], &dumped);
+    assert_eq!(contents(place.path("t")), model);
+}
+
+#[test]
+fn tables_without_records() {
+    let place = Place::new();
+    let model = Model::from([(b"empty".to_vec(), Default::default())]);
+    let store = place.store("s", &model);
+    for (name, format) in [("b", "bytevalue"), ("p", "print"), ("j", "jsonl")] {
+        load(&place.arg(name), &["-f", format], &[], &dump(&store, &["-f", format]));
+        assert_eq!(contents(place.path(name)), model, "{format}");
+    }
+    run(&["dump", &store, "-f", "csv"]).code(0).says("leaves it out");
+}
+
+#[test]
+fn a_store_without_tables_is_code_1() {
+    let place = Place::new();
+    let store = place.store("s", &Model::new());
+    for format in FORMATS {
+        assert_eq!(run(&[&["dump", &store], format].concat()).code(1).out, b"");
+    }
+}
+
+#[test]
+fn chosen_tables_only() {
+    let place = Place::new();
+    let store = place.small_store("s");
+    let dumped = run(&["dump", &store, "-t", "other", "--json"]).ok();
+    assert_eq!(
+        dumped,
+        "{\"table\":\"other\"}\n{\"table\":\"other\",\"key\":\"x\",\"value\":\"24\"}\n"
+    );
+    run(&["dump", &store, "-t", "other", "-t", "none"]).code(1).says("no such table");
+}
+
+#[test]
+fn the_name_of_the_input_tells_its_format() {
+    let place = Place::new();
+    let store = place.small_store("s");
+    for (file, format) in [("d.csv", "csv"), ("d.jsonl", "jsonl"), ("d.dump", "bytevalue")] {
+        std::fs::write(place.path(file), dump(&store, &["-f", format])).unwrap();
+        let target = place.arg(&format!("from-{file}"));
+        let shown = run(&["load", &target, "--create", &place.arg(file), "--json"]).code(0).json();
+        assert_eq!((&shown["records"], &shown["tables"]), (&5.into(), &2.into()), "{shown}");
+        assert_eq!((&shown["commits"], &shown["kept"]), (&1.into(), &0.into()), "{shown}");
+        assert_eq!(contents(&target), small_model(), "{file}");
+    }
+}
+
+#[test]
+fn records_that_name_no_table_go_where_told() {
+    let place = Place::new();
+    let inputs = [
+        ("jsonl", &[][..], "{\"key\":\"k\",\"value\":\"v\"}\n"),
+        ("csv", &[], "value,more,key\nv,ignored,k\n"),
+        ("csv", &["--no-header"], "k,v\n"),
+        ("csv", &["--key-column", "id", "--value-column", "name"], "id,name\r\nk,v\r\n"),
+        ("bytevalue", &[], "VERSION=3\nformat=print\ntype=btree\nHEADER=END\n k\n v\nDATA=END\n"),
+    ];
+    for (i, (format, more, input)) in inputs.into_iter().enumerate() {
+        let store = place.arg(&i.to_string());
+        load(&store, &["-f", format, "-t", "mine"], more, input.as_bytes());
+        assert_eq!(run(&["get", &store, "-t", "mine", "k"]).ok(), "v\n", "{input}");
+        assert_eq!(contents(&store).len(), 1);
+    }
+}
+
+#[test]
+fn existing_keys_are_replaced_kept_or_refused() {
+    let place = Place::new();
+    let store = place.small_store("s");
+    let input = b"key,value\na,new\nz,new\n";
+    let load =
+        |how: &str| run_with(&["load", &store, "-f", "csv", "--json", "--existing", how], input);
+    load("fail").code(4).says("line 2").says("the key \\\"a\\\" exists").says("nothing was");
+    assert_eq!(contents(&store), small_model());
+    let shown = load("keep").code(0).json();
+    assert_eq!((&shown["records"], &shown["kept"]), (&2.into(), &1.into()));
+    assert_eq!(run(&["get", &store, "a", "z"]).ok(), "1\nnew\n");
+    load("replace").code(0);
+    assert_eq!(run(&["get", &store, "a"]).ok(), "new\n");
+}

@@ -1,0 +1,12 @@
+//! Tests of the command as its users run it, as a process. Modules are named after behaviours.
+
+mod arguments;
+mod commands;
+mod damage;
+mod failures;
+mod formats;
+mod harness;
+mod load_errors;
+mod originals;
+mod sharing;
+mod streams;

@@ -1,0 +1,185 @@
+//! Options of tables: what is fixed when one is created, and the comparators of callers, which are
+//! given each time one is opened.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::page::{Compare, Order};
+use crate::tree::desc::{FLAG_DUPLICATES, FLAG_FIXED, ORDER_CUSTOM};
+use crate::tree::{Tree, TreeDesc, TreeOptions};
+
+/// How keys, or the values of one key, are sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum KeyOrder {
+    /// Byte by byte, the shorter first where one begins with the other.
+    #[default]
+    Bytes = 0,
+    /// From the last byte to the first (`REVERSEKEY`, `REVERSEDUP`).
+    Reversed = 1,
+    /// Numbers of 4 or 8 bytes, little-endian, all of one size (`INTEGERKEY`, `INTEGERDUP`).
+    Integer = 2,
+    /// As a function of the caller says; see [`TableOptions::compare_keys`].
+    Custom = 3,
+}
+
+/// Options of a table, fixed when it is created.
+#[derive(Clone)]
+pub struct TableOptions {
+    align: u8,
+    keys: KeyOrder,
+    values: KeyOrder,
+    duplicates: bool,
+    fixed: bool,
+    compare_keys: Option<Compare>,
+    compare_values: Option<Compare>,
+}
+
+impl Default for TableOptions {
+    fn default() -> TableOptions {
+        TableOptions {
+            align: 1,
+            keys: KeyOrder::Bytes,
+            values: KeyOrder::Bytes,
+            duplicates: false,
+            fixed: false,
+            compare_keys: None,
+            compare_values: None,
+        }
+    }
+}
+
+impl fmt::Debug for TableOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableOptions")
+            .field("align", &self.align)
+            .field("keys", &self.keys)
+            .field("duplicates", &self.duplicates)
+            .field("values", &self.values)
+            .field("fixed", &self.fixed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A comparison that callers give; a total order that never changes.
+pub trait Comparator: Fn(&[u8], &[u8]) -> Ordering + Send + Sync + 'static {}
+impl<F: Fn(&[u8], &[u8]) -> Ordering + Send + Sync + 'static> Comparator for F {}
+
+impl TableOptions {
+    /// Keys in byte order, one value under a key, values anywhere.
+    pub fn new() -> TableOptions {
+        TableOptions::default()
+    }
+
+    /// Aligns every value to 2, 4, 8 or 16 bytes, so that it can be cast in place. Values in runs
+    /// of their own are page-aligned anyway. Not for tables with duplicates.
+    pub fn align_values(mut self, bytes: u8) -> TableOptions {
+        self.align = bytes;
+        self
+    }
+
+    /// Sorts the keys so. For [`KeyOrder::Custom`] use [`TableOptions::compare_keys`].
+    pub fn key_order(mut self, order: KeyOrder) -> TableOptions {
+        self.keys = order;
+        self
+    }
+
+    /// Sorts the keys as `compare` says. The function is not stored: it must be given, and be the
+    /// same, whenever the table is opened, else its records are not found.
+    pub fn compare_keys(mut self, compare: impl Comparator) -> TableOptions {
+        self.keys = KeyOrder::Custom;
+        self.compare_keys = Some(Arc::new(compare));
+        self
+    }
+
+    /// Keeps many values under a key, sorted and each once (`DUPSORT`). A value is then as short as
+    /// a key must be.
+    pub fn duplicates(mut self) -> TableOptions {
+        self.duplicates = true;
+        self
+    }
+
+    /// Keeps many values under a key, all in the table of one size, that of the first, and packs
+    /// them without gaps (`DUPFIXED`).
+    pub fn fixed_duplicates(mut self) -> TableOptions {
+        self.fixed = true;
+        self.duplicates()
+    }
+
+    /// Keeps many values under a key, sorted so.
+    pub fn value_order(mut self, order: KeyOrder) -> TableOptions {
+        self.values = order;
+        self.duplicates()
+    }
+
+    /// Keeps many values under a key, sorted as `compare` says; see [`TableOptions::compare_keys`].
+    pub fn compare_values(mut self, compare: impl Comparator) -> TableOptions {
+        self.values = KeyOrder::Custom;
+        self.compare_values = Some(Arc::new(compare));
+        self.duplicates()
+    }
+
+    /// The options as they are stored.
+    pub(crate) fn to_tree(&self) -> Result<TreeOptions> {
+        if !matches!(self.align, 1 | 2 | 4 | 8 | 16) {
+            return Err(Error::Invalid("values can be aligned to 1, 2, 4, 8 or 16 bytes"));
+        }
+        if self.duplicates && self.align != 1 {
+            return Err(Error::Invalid("duplicates cannot be aligned"));
+        }
+        let missing = (self.keys == KeyOrder::Custom && self.compare_keys.is_none())
+            || (self.values == KeyOrder::Custom && self.compare_values.is_none());
+        if missing {
+            return Err(NO_COMPARATOR);
+        }
+        let flag = |on, flag| if on { flag } else { 0 };
+        let flags = flag(self.duplicates, FLAG_DUPLICATES) | flag(self.fixed, FLAG_FIXED);
+        let options = TreeOptions { order: self.keys as u8, align: self.align, flags };
+        Ok(options.with_value_order(self.values as u8))
+    }
+
+    /// Refuses a table that was created with other options.
+    pub(crate) fn check_same(&self, stored: &TreeOptions) -> Result<()> {
+        if self.to_tree()? == *stored {
+            Ok(())
+        } else {
+            Err(Error::Incompatible("the table was created with other options"))
+        }
+    }
+
+    /// The tree of a table with these options.
+    pub(crate) fn tree(&self, desc: TreeDesc) -> Result<Tree> {
+        let order = |builtin: Option<Order>, custom: &Option<Compare>| {
+            builtin.or_else(|| custom.clone().map(Order::Custom)).ok_or(NO_COMPARATOR)
+        };
+        let keys = order(desc.options.builtin_order(), &self.compare_keys)?;
+        let values = order(desc.options.builtin_value_order(), &self.compare_values)?;
+        Ok(Tree::new(desc, keys, values))
+    }
+}
+
+const NO_COMPARATOR: Error =
+    Error::Incompatible("the table has a caller's comparator, none was given");
+
+/// The tree of a table whose orders need no caller's function.
+pub(crate) fn builtin_tree(desc: TreeDesc) -> Result<Tree> {
+    match (desc.options.builtin_order(), desc.options.builtin_value_order()) {
+        (Some(keys), Some(values)) => Ok(Tree::new(desc, keys, values)),
+        _ => Err(NO_COMPARATOR),
+    }
+}
+
+/// The tree of any table, for what needs no order: dropping and renaming it. Nothing is to be
+/// looked up in it.
+pub(crate) fn unordered_tree(desc: TreeDesc) -> Tree {
+    let keys = desc.options.builtin_order().unwrap_or_else(Order::as_stored);
+    let values = desc.options.builtin_value_order().unwrap_or_else(Order::as_stored);
+    Tree::new(desc, keys, values)
+}
+
+/// Whether a caller's function is needed to look something up.
+pub(crate) fn needs_comparator(options: &TreeOptions) -> bool {
+    options.order == ORDER_CUSTOM || options.value_order_code() == ORDER_CUSTOM
+}

@@ -1,0 +1,133 @@
+//! A table in the hands of the write transaction.
+
+use std::ops::RangeBounds;
+
+use crate::error::Result;
+use crate::tree::{cursor, remove};
+
+use super::table::{Cursor, Iter, TableStats, ValueIter, bounds_of, prefix_bounds, values_of_key};
+use super::write::WriteTxn;
+
+/// A table as the write transaction sees and changes it.
+pub struct WriteTable<'t> {
+    pub(super) txn: &'t mut WriteTxn,
+    pub(super) index: usize,
+}
+
+impl WriteTable<'_> {
+    /// Stores `value` under `key`, replacing what was there; in a table with duplicates adds it to
+    /// what is there.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.txn.put(self.index, key.as_ref(), value.as_ref(), true).map(drop)
+    }
+
+    /// Stores `value` under `key` if the key is new; tells whether it did.
+    pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.txn.put(self.index, key.as_ref(), value.as_ref(), false)
+    }
+
+    /// Makes room for a value of `len` zero bytes under `key` and gives it for filling, without a
+    /// copy in between.
+    pub fn reserve(&mut self, key: impl AsRef<[u8]>, len: usize) -> Result<&mut [u8]> {
+        self.txn.reserve(self.index, key.as_ref(), len)
+    }
+
+    /// The value under `key`, of several the first, as of now.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<&[u8]>> {
+        self.txn.get(self.index, key.as_ref())
+    }
+
+    /// Adds `value` to those under `key`, in a table with duplicates; tells whether it is new
+    /// (`NODUPDATA`).
+    pub fn insert_value(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.txn.put_value(self.index, key.as_ref(), value.as_ref())
+    }
+
+    /// Removes `value` from those under `key`; tells whether it was there. In a table without
+    /// duplicates it removes the record if it has this value.
+    pub fn delete_value(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.txn.delete_value(self.index, key.as_ref(), value.as_ref())
+    }
+
+    /// The values under `key` in order, as of now; at most one in a table without duplicates.
+    pub fn get_all(&self, key: impl AsRef<[u8]>) -> Result<ValueIter<'_>> {
+        self.txn.check()?;
+        let tree = self.txn.tree(self.index);
+        values_of_key(self.txn.ws.view(), tree, key.as_ref()).map(ValueIter::writing)
+    }
+
+    /// The number of values under `key`.
+    pub fn count(&self, key: impl AsRef<[u8]>) -> Result<u64> {
+        self.txn.count(self.index, key.as_ref())
+    }
+
+    /// Whether `value` is one of those under `key`.
+    pub fn contains(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.txn.has_pair(self.index, key.as_ref(), value.as_ref())
+    }
+
+    /// Removes `key` with all its values; tells whether it was there.
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.txn.delete(self.index, key.as_ref())
+    }
+
+    /// Removes all records inside `range`; gives their number. The cost follows the pages.
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<u64> {
+        self.txn.delete_range(self.index, &bounds_of(range))
+    }
+
+    /// Removes all records.
+    pub fn clear(&mut self) -> Result<()> {
+        self.txn.change(self.index)?;
+        let index = self.index;
+        self.txn.guarded(|txn| {
+            let (ws, tree) = txn.parts(index);
+            remove::clear(ws, tree)
+        })
+    }
+
+    /// All records in order, as of now.
+    pub fn iter(&self) -> Result<Iter<'_>> {
+        self.range::<&[u8]>(..)
+    }
+
+    /// The records inside `range`, as of now.
+    pub fn range<K: AsRef<[u8]>>(&self, keys: impl RangeBounds<K>) -> Result<Iter<'_>> {
+        self.txn.check()?;
+        let tree = self.txn.tree(self.index);
+        Ok(Iter::writing(self.txn.ws.view(), tree, Ok(bounds_of(keys))))
+    }
+
+    /// The records whose keys start with `prefix`, as of now; see [`ReadTable::prefix`].
+    ///
+    /// [`ReadTable::prefix`]: super::ReadTable::prefix
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter<'_>> {
+        self.txn.check()?;
+        let tree = self.txn.tree(self.index);
+        let bounds = prefix_bounds(&tree.order, prefix.as_ref());
+        Ok(Iter::writing(self.txn.ws.view(), tree, bounds))
+    }
+
+    /// A cursor that stands nowhere yet; the table cannot change while it lives.
+    pub fn cursor(&self) -> Result<Cursor<'_>> {
+        self.txn.check()?;
+        let tree = self.txn.tree(self.index);
+        let order = tree.order.clone();
+        Ok(Cursor::writing(cursor::Cursor::new(self.txn.ws.view(), tree.desc, order)))
+    }
+
+    /// Number of records: each value of a key counts.
+    pub fn len(&self) -> u64 {
+        self.txn.tree(self.index).desc.entries
+    }
+
+    /// True without records.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Figures of the table.
+    pub fn stats(&self) -> TableStats {
+        TableStats::of(&self.txn.tree(self.index).desc)
+    }
+}

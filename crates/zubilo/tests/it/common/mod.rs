@@ -1,0 +1,110 @@
+//! What the tests share: seeds, the full check, contents of a store, files in memory, processes.
+
+pub(crate) mod memory;
+pub(crate) mod process;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use zubilo::{Env, Geometry, ReadTxn};
+
+/// Key and value of each record of a table.
+pub(crate) type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+/// All tables by name.
+pub(crate) type Model = BTreeMap<Vec<u8>, Records>;
+
+/// Random numbers that a seed repeats (xorshift64*).
+#[derive(Clone)]
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Rng {
+        Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 11) % n.max(1)
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub(crate) fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let first = self.next() as u8;
+        (0..len).map(|i| first.wrapping_add(i as u8)).collect()
+    }
+}
+
+/// The seed of a test: `ZUBILO_SEED`, if it is set.
+pub(crate) fn seed(default: u64) -> u64 {
+    number("ZUBILO_SEED", default)
+}
+
+/// A number of the environment.
+pub(crate) fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
+}
+
+/// A path in a fresh directory, which goes when the first of the pair is dropped.
+pub(crate) fn fresh() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    (dir, path)
+}
+
+/// The default geometry with changes.
+pub(crate) fn geometry(change: impl FnOnce(&mut Geometry)) -> Geometry {
+    let mut geometry = Geometry::default();
+    change(&mut geometry);
+    geometry
+}
+
+/// The full check must find nothing.
+#[track_caller]
+pub(crate) fn check(env: &Env, what: &str) {
+    let report = env.check(&mut |_, _| true).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let shown = &report.problems[..report.problems.len().min(5)];
+    assert!(report.is_ok(), "{what}: {shown:?}");
+}
+
+/// All that a snapshot holds, read once forwards and once backwards.
+pub(crate) fn contents(txn: &ReadTxn) -> Model {
+    let mut all = Model::new();
+    for name in txn.tables().unwrap() {
+        let table = txn.table(&name).unwrap();
+        let own = |r: zubilo::Result<(&[u8], &[u8])>| r.map(|(k, v)| (k.to_vec(), v.to_vec()));
+        let forward: Vec<_> = table.iter().map(|r| own(r).unwrap()).collect();
+        let mut backward: Vec<_> = table.iter().rev().map(|r| own(r).unwrap()).collect();
+        backward.reverse();
+        assert!(forward == backward, "backwards is not forwards, reversed");
+        assert_eq!(table.len(), forward.len() as u64);
+        all.insert(name, forward.into_iter().collect());
+    }
+    all
+}
+
+/// Puts records into one table and commits.
+pub(crate) fn put_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    env: &Env,
+    table: &str,
+    records: impl IntoIterator<Item = (K, V)>,
+) -> zubilo::TxnId {
+    let mut txn = env.write().unwrap();
+    let mut table = txn.table_or_create(table).unwrap();
+    for (key, value) in records {
+        table.put(key, value).unwrap();
+    }
+    txn.commit().unwrap()
+}
