@@ -58,7 +58,7 @@ impl Engine for Fjall {
             None => "manual_journal_persist, never persisted".into(),
         };
         let about = About {
-            version: "3.1".into(),
+            version: super::locked("fjall"),
             settings: format!("{persisted}, cache {} MiB, no compression", CACHE >> 20),
             why: "PersistMode's documentation; workers by default".into(),
         };

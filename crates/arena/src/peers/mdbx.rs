@@ -82,6 +82,8 @@ impl Engine for Mdbx {
             check("mdbx_env_create", ffi::mdbx_env_create(&mut env))?;
             let geometry = ffi::mdbx_env_set_geometry(env, -1, -1, 64 << 30, -1, -1, 4096);
             check("mdbx_env_set_geometry", geometry)?;
+            check("mdbx_env_open", ffi::mdbx_env_open(env, path.as_ptr(), flags, 0o644))?;
+            // Refused before the environment is open.
             if class == Class::Lazy {
                 for (option, value) in
                     [(ffi::MDBX_opt_sync_bytes, 32 << 20), (ffi::MDBX_opt_sync_period, 1 << 16)]
@@ -89,7 +91,6 @@ impl Engine for Mdbx {
                     check("mdbx_env_set_option", ffi::mdbx_env_set_option(env, option, value))?;
                 }
             }
-            check("mdbx_env_open", ffi::mdbx_env_open(env, path.as_ptr(), flags, 0o644))?;
             let mut txn = null_mut();
             let write = ffi::MDBX_TXN_READWRITE;
             let begun = ffi::mdbx_txn_begin_ex(env, null_mut(), write, &mut txn, null_mut());

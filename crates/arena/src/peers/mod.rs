@@ -82,6 +82,18 @@ fn flush_files(dir: &Path) -> Outcome<()> {
     Ok(())
 }
 
+/// The version of a crate in this build.
+fn locked(name: &str) -> String {
+    let lock = include_str!("../../../../Cargo.lock");
+    let package = lock.split("[[package]]").find_map(|package| {
+        let mut lines = package.trim_start().lines();
+        let found = lines.next()? == format!("name = \"{name}\"");
+        let version = lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')?;
+        found.then(|| version.to_owned())
+    });
+    package.unwrap_or_else(|| "unknown".into())
+}
+
 pub(crate) type Outcome<T> = Result<T, Fault>;
 
 /// How an engine is opened for a class, and why so.

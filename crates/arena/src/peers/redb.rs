@@ -42,7 +42,7 @@ impl Engine for Redb {
         write.open_table(TABLE).map(drop).map_err(Fault::of("open_table"))?;
         write.commit().map_err(Fault::of("commit"))?;
         let about = About {
-            version: "4.4".into(),
+            version: super::locked("redb"),
             settings: format!("Durability::{durability:?}, cache {} MiB", CACHE >> 20),
             why: "the documented levels; two-phase commit and quick repair off, as by default"
                 .into(),

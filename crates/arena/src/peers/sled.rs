@@ -57,7 +57,7 @@ impl Engine for Sled {
             .map_err(Fault::of("open"))?;
         let how = if flush { "flush after each batch" } else { "flush every 200 ms" };
         let about = About {
-            version: "1.0.0-alpha.124".into(),
+            version: super::locked("sled"),
             settings: format!("{how}, cache {} MiB, zstd level 1", CACHE >> 20),
             why: "only flush makes durable; compression cannot be turned off".into(),
         };
