@@ -37,9 +37,9 @@ shim() { # name, library
 shim wiredtiger wiredtiger
 shim berkeley db
 
-if [ -d crates/zubilo-lmdb ]; then
-    if cargo build -q --release -p zubilo-lmdb; then
-        [ -e "$target/liblmdb.so.0" ] || cp "$target"/lib*lmdb*.so "$target/liblmdb.so.0"
+if [ -d crates/liblmdb ]; then
+    if cargo build -q --release -p liblmdb; then
+        cp "$target/liblmdb.so" "$target/liblmdb.so.0"
     else
         echo "missing: Zubilo's C library does not build"
         failed=1

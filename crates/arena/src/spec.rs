@@ -96,8 +96,52 @@ pub(crate) enum Work {
     Batch { quads: u64 },
     /// One record removed a transaction.
     Delete,
+    /// So many new records a transaction, in the store as it is or in one made anew.
+    Insert { batch: u64, fresh: bool },
+    /// So many records removed a transaction.
+    Remove { batch: u64 },
+    /// CRUD begun at a fixed rate: latencies count from when each was due, also if the store was
+    /// still busy with an earlier one.
+    Paced { rate: u64 },
+    /// A new store in three phases of equal work, this many times CRUD a transaction: alone, beside
+    /// a reader that holds its snapshot, alone again.
+    Sleeper { quads: u64 },
+    /// The store made as small as the engine can make it.
+    Compact,
     /// Threads that look up (one transaction each) beside threads that do CRUD.
     Mix { readers: u64, writers: u64 },
+}
+
+impl Work {
+    /// Whether it makes its store anew and must not be repeated to warm up.
+    pub(crate) fn is_load(self) -> bool {
+        matches!(self, Work::Load { .. } | Work::Sleeper { .. })
+    }
+
+    /// Whether the calls that it makes to the system are of interest.
+    pub(crate) fn has_calls(self) -> bool {
+        !matches!(
+            self,
+            Work::Get { long: true, .. }
+                | Work::GetMany { .. }
+                | Work::Iterate
+                | Work::Range { .. }
+                | Work::Compact
+        )
+    }
+
+    /// Whether it changes records.
+    pub(crate) fn writes(self) -> bool {
+        !matches!(
+            self,
+            Work::Get { .. }
+                | Work::GetMany { .. }
+                | Work::Begin
+                | Work::Iterate
+                | Work::Range { .. }
+                | Work::Mix { writers: 0, .. }
+        )
+    }
 }
 
 /// How long a measurement goes on: until either bound is reached.
@@ -118,6 +162,8 @@ pub(crate) enum Command {
         shape: Shape,
         seed: u64,
         fill: bool,
+        /// Bytes of memory that the process may take once the store is filled.
+        memory: Option<u64>,
     },
     Run {
         work: Work,
@@ -126,6 +172,19 @@ pub(crate) enum Command {
     },
     /// Opens the store that is there again and counts its records.
     Close,
+    /// Does CRUD for so long and tells how many records there are; the process is killed next.
+    Churn {
+        seconds: f64,
+    },
+    /// Opens what a killed process has left, and counts its records.
+    Recover {
+        dir: String,
+        class: Class,
+        shape: Shape,
+        seed: u64,
+        /// Records that were acknowledged.
+        records: u64,
+    },
 }
 
 /// Calls to the system, as the kernel counts them; none where it does not let us.
@@ -184,6 +243,10 @@ pub(crate) struct Sample {
     /// Allocated and apparent, after settling.
     pub(crate) disk_bytes: u64,
     pub(crate) apparent_bytes: u64,
+    /// Transactions done and the space that the store took then, where that is the matter.
+    pub(crate) growth: Vec<(u64, u64)>,
+    /// What else must be known.
+    pub(crate) note: Option<String>,
     pub(crate) audit: Option<Audit>,
     /// Why there is no audit though one was asked for.
     pub(crate) audit_missing: Option<String>,
@@ -212,10 +275,15 @@ pub(crate) enum Reply {
     Ran {
         sample: Box<Sample>,
     },
+    Churned {
+        records: u64,
+    },
     Closed {
         records: u64,
         disk_bytes: u64,
         apparent_bytes: u64,
         reopen_s: f64,
+        /// The same after the process was killed.
+        killed_open_s: Option<f64>,
     },
 }

@@ -76,6 +76,13 @@ impl Child {
         }
     }
 
+    /// Ends the process as a crash would: it gets no chance to write anything.
+    pub(super) fn kill(mut self) {
+        // It may have ended by itself; what it left is looked at in any case.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
     fn send(&mut self, command: &Command) -> io::Result<()> {
         let mut line = serde_json::to_string(command)?;
         line.push('\n');

@@ -34,6 +34,9 @@ pub(crate) struct Settings {
     pub(crate) print: bool,
 }
 
+/// Seconds of work before a process is killed.
+const CHURN: f64 = 0.1;
+
 /// One engine in one stage.
 struct Runner {
     name: &'static str,
@@ -82,13 +85,13 @@ pub(crate) fn run(settings: &Settings) -> std::io::Result<Report> {
     Ok(field.report)
 }
 
-/// Whether a work makes its store anew: it needs no round to warm up, and is counted as it runs.
-fn is_load(task: &Task) -> bool {
-    matches!(task.work, Work::Load { .. })
+/// Rounds of a task, with one to warm up before and one to count calls behind, where they are of use.
+fn turns(stage: &Stage, task: &Task) -> usize {
+    stage.rounds + usize::from(is_warmed(task)) + usize::from(task.work.has_calls())
 }
 
-fn turns(stage: &Stage, task: &Task) -> usize {
-    stage.rounds + if is_load(task) { 0 } else { 2 }
+fn is_warmed(task: &Task) -> bool {
+    !task.work.is_load() && task.work != Work::Compact
 }
 
 impl Field<'_> {
@@ -104,7 +107,7 @@ impl Field<'_> {
             }
             rows.push(row);
         }
-        let endings = self.close(runners);
+        let endings = self.close(stage, runners);
         let (name, class, shape) = (stage.name.to_owned(), stage.class, stage.shape);
         let report = StageReport { name, class, shape, rows, endings };
         if self.settings.print {
@@ -131,6 +134,7 @@ impl Field<'_> {
                 shape: stage.shape,
                 seed: self.settings.seed,
                 fill: stage.fill,
+                memory: stage.memory,
             };
             let (child, reply) = match Child::start(&self.program, entry.name) {
                 Ok(mut child) => {
@@ -173,17 +177,17 @@ impl Field<'_> {
     fn task(&mut self, stage: &Stage, task: &Task, runners: &mut [Runner]) -> Row {
         let mut cells: Vec<Cell> =
             runners.iter().map(|r| Cell { engine: r.name.into(), ..Cell::default() }).collect();
-        let load = is_load(task);
-        let last = if load { stage.rounds } else { stage.rounds + 2 };
+        let last = turns(stage, task);
         for turn in 0..last {
-            let (warm, audit) = (!load && turn == 0, !load && turn + 1 == last);
+            let warm = is_warmed(task) && turn == 0;
+            let audit = task.work.has_calls() && turn + 1 == last;
             for i in 0..runners.len() {
                 let i = if turn % 2 == 0 { i } else { runners.len() - 1 - i };
                 let runner = &mut runners[i];
                 self.step(|| {
                     format!("{} {}: {} {}", stage.name, stage.class.name(), task.name, runner.name)
                 });
-                // Calls are counted in a short pass.
+                // A pass to warm up or to count calls may be short.
                 let share = if audit || warm { 0.25 } else { 1.0 };
                 let bound = Bound { seconds: task.bound.seconds * share, ..task.bound };
                 runner.turn(&mut cells[i], task.work, bound, warm, audit);
@@ -192,21 +196,25 @@ impl Field<'_> {
         Row { name: task.name.clone(), work: task.work, bound: task.bound, cells }
     }
 
-    fn close(&mut self, runners: Vec<Runner>) -> Vec<Ending> {
+    fn close(&mut self, stage: &Stage, runners: Vec<Runner>) -> Vec<Ending> {
         let mut endings = Vec::new();
         for mut runner in runners {
             self.step(|| format!("{} closes", runner.name));
-            let Some(child) = runner.child.as_mut() else { continue };
+            if runner.child.is_none() {
+                continue;
+            }
             let mut end = Ending {
                 engine: runner.name.into(),
                 records: 0,
                 disk_bytes: 0,
                 apparent_bytes: 0,
                 reopen_s: 0.0,
+                killed_open_s: None,
                 trouble: None,
             };
-            match child.ask(&Command::Close, &runner.dir, PATIENCE).0 {
-                Reply::Closed { records, disk_bytes, apparent_bytes, reopen_s } => {
+            match runner.end(&self.program, stage, self.settings.seed) {
+                Reply::Closed { records, disk_bytes, apparent_bytes, reopen_s, killed_open_s } => {
+                    end.killed_open_s = killed_open_s;
                     end = Ending { records, disk_bytes, apparent_bytes, reopen_s, ..end };
                 }
                 Reply::Failed { reason } => end.trouble = Some(reason),
@@ -224,6 +232,28 @@ impl Field<'_> {
 }
 
 impl Runner {
+    /// Ends the store's life, where the stage says so by killing its process in the midst of work.
+    fn end(&mut self, program: &Path, stage: &Stage, seed: u64) -> Reply {
+        let ended = || Reply::Failed { reason: "the process has ended".into() };
+        let Some(mut child) = self.child.take() else { return ended() };
+        if !stage.kill {
+            return child.ask(&Command::Close, &self.dir, PATIENCE).0;
+        }
+        let churn = Command::Churn { seconds: CHURN };
+        let records = match child.ask(&churn, &self.dir, PATIENCE).0 {
+            Reply::Churned { records } => records,
+            other => return other,
+        };
+        child.kill();
+        let dir = self.dir.to_string_lossy().into_owned();
+        let (class, shape) = (stage.class, stage.shape);
+        let recover = Command::Recover { dir, class, shape, seed, records };
+        match Child::start(program, self.name) {
+            Ok(mut child) => child.ask(&recover, &self.dir, PATIENCE).0,
+            Err(error) => Reply::Failed { reason: error.to_string() },
+        }
+    }
+
     /// One measurement. An engine that failed is left out of what follows on this store.
     fn turn(&mut self, cell: &mut Cell, work: Work, bound: Bound, warm: bool, audit: bool) {
         let Some(child) = self.child.as_mut() else {

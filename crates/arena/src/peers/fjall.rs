@@ -13,7 +13,7 @@ use fjall::{
     Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable, Snapshot,
 };
 
-use super::{About, CACHE, Engine, Fault, Outcome, Reader, Session, Variant, Writer};
+use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache};
 use crate::spec::Class;
 
 pub(crate) struct Fjall {
@@ -44,7 +44,7 @@ impl Engine for Fjall {
             Class::Volatile => None,
         };
         let db = Database::builder(dir.join("fjall"))
-            .cache_size(CACHE as u64)
+            .cache_size(cache() as u64)
             .manual_journal_persist(persist.is_none())
             .open()
             .map_err(Fault::of("open"))?;
@@ -59,7 +59,7 @@ impl Engine for Fjall {
         };
         let about = About {
             version: super::locked("fjall"),
-            settings: format!("{persisted}, cache {} MiB, no compression", CACHE >> 20),
+            settings: format!("{persisted}, cache {} MiB, no compression", cache() >> 20),
             why: "PersistMode's documentation; workers by default".into(),
         };
         Ok((Fjall { db, records, persist }, about))

@@ -9,7 +9,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;
 
-use super::{About, CACHE, Engine, Fault, Outcome, Reader, Session, Variant, Writer, dl};
+use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
 use crate::spec::Class;
 
 type Ptr = *mut c_void;
@@ -87,7 +87,7 @@ impl Engine for Kyoto {
         };
         let api = Api::load("libkyotocabinet.so.16".as_ref())?;
         // Linear chains and no compression; caches of map and pages share what the others have.
-        let tuning = format!("opts=l#msiz={}#pccap={}", CACHE / 2, CACHE / 2);
+        let tuning = format!("opts=l#msiz={}#pccap={}", cache() / 2, cache() / 2);
         let path = format!("{}#{tuning}", dir.join("kyoto.kct").display());
         let path = CString::new(path).map_err(Fault::of("path"))?;
         // SAFETY: the handle is closed and freed with the engine.

@@ -10,7 +10,7 @@ use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
-use super::{About, CACHE, Engine, Fault, Outcome, Reader, Session, Variant, Writer, dl};
+use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
 use crate::spec::Class;
 
 type Ptr = *mut c_void;
@@ -31,6 +31,7 @@ dl::functions!(Api {
     fn leveldb_cache_create_lru(usize) -> Ptr;
     fn leveldb_filterpolicy_create_bloom(c_int) -> Ptr;
     fn leveldb_open(Ptr, *const c_char, Error) -> Ptr;
+    fn leveldb_compact_range(Ptr, *const u8, usize, *const u8, usize);
     fn leveldb_close(Ptr);
     fn leveldb_free(Ptr);
     fn leveldb_writeoptions_create() -> Ptr;
@@ -121,7 +122,7 @@ impl Engine for Level {
             (api.leveldb_options_set_create_if_missing)(options, 1);
             (api.leveldb_options_set_compression)(options, 0);
             (api.leveldb_options_set_write_buffer_size)(options, WRITE_BUFFER);
-            (api.leveldb_options_set_cache)(options, (api.leveldb_cache_create_lru)(CACHE));
+            (api.leveldb_options_set_cache)(options, (api.leveldb_cache_create_lru)(cache()));
             let filter = (api.leveldb_filterpolicy_create_bloom)(10);
             (api.leveldb_options_set_filter_policy)(options, filter);
             let write = (api.leveldb_writeoptions_create)();
@@ -139,7 +140,7 @@ impl Engine for Level {
             settings: format!(
                 "{how}; write batches, bloom 10 bits, cache {} MiB, write buffer {} MiB, no \
                  compression",
-                CACHE >> 20,
+                cache() >> 20,
                 WRITE_BUFFER >> 20
             ),
             why: "its documentation: Synchronous Writes, Performance".into(),
@@ -160,6 +161,13 @@ impl Engine for Level {
     }
 
     /// It tells nothing of its compactions.
+    fn compact(&mut self) -> Outcome<()> {
+        use std::ptr::null;
+        // SAFETY: the store is open; null stands for the first and the last key.
+        unsafe { (self.api.leveldb_compact_range)(self.db, null(), 0, null(), 0) };
+        Ok(())
+    }
+
     fn settle(&self) -> Outcome<()> {
         super::until_idle()
     }

@@ -23,6 +23,7 @@ pub(crate) mod zubilo;
 
 use std::fmt::Display;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::spec::Class;
@@ -45,9 +46,21 @@ impl Fault {
     }
 }
 
-/// Bytes of cache for each engine that has one of its own: more than the data of the stages that
-/// fit in memory. Engines that map their file use the kernel's.
-pub(crate) const CACHE: usize = 1 << 30;
+/// Bytes of cache where memory is not limited: more than the data of the stages that fit.
+const CACHE: usize = 1 << 30;
+static CACHE_NOW: AtomicUsize = AtomicUsize::new(CACHE);
+
+/// Bytes of cache for each engine that has one of its own. Engines that map their file use the
+/// kernel's.
+fn cache() -> usize {
+    CACHE_NOW.load(Ordering::Relaxed)
+}
+
+/// Half of the memory that a stage leaves to an engine; the rest is for the kernel's cache and
+/// buffers. All of it again without a limit.
+pub(crate) fn share_memory(limit: Option<u64>) {
+    CACHE_NOW.store(limit.map_or(CACHE, |bytes| bytes as usize / 2), Ordering::Relaxed);
+}
 
 /// Waits until `quiet` has said yes three times in a row, at most two minutes.
 fn until_quiet(mut quiet: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
@@ -123,6 +136,16 @@ pub(crate) trait Engine: Sized + Sync {
     /// Waits for work in the background to end.
     fn settle(&self) -> Outcome<()> {
         Ok(())
+    }
+
+    /// Whether others may write while a reader holds its snapshot; why not, otherwise.
+    fn writes_beside_readers(&self) -> Outcome<()> {
+        Ok(())
+    }
+
+    /// Makes the store as small as the engine can make it in its place.
+    fn compact(&mut self) -> Outcome<()> {
+        Err(Fault::Absent("there is no call that makes a store smaller in its place".into()))
     }
 
     fn close(self) -> Outcome<()> {

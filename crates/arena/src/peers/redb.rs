@@ -10,7 +10,7 @@ use redb::{
     Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition,
 };
 
-use super::{About, CACHE, Engine, Fault, Outcome, Reader, Session, Variant, Writer};
+use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache};
 use crate::spec::Class;
 
 type Bytes = &'static [u8];
@@ -34,7 +34,7 @@ impl Engine for Redb {
             }
         };
         let db = Database::builder()
-            .set_cache_size(CACHE)
+            .set_cache_size(cache())
             .create(dir.join("redb"))
             .map_err(Fault::of("create"))?;
         let engine = Redb { db, durability };
@@ -43,7 +43,7 @@ impl Engine for Redb {
         write.commit().map_err(Fault::of("commit"))?;
         let about = About {
             version: super::locked("redb"),
-            settings: format!("Durability::{durability:?}, cache {} MiB", CACHE >> 20),
+            settings: format!("Durability::{durability:?}, cache {} MiB", cache() >> 20),
             why: "the documented levels; two-phase commit and quick repair off, as by default"
                 .into(),
         };
@@ -52,6 +52,10 @@ impl Engine for Redb {
 
     fn session(&self) -> Outcome<&Redb> {
         Ok(self)
+    }
+
+    fn compact(&mut self) -> Outcome<()> {
+        self.db.compact().map(drop).map_err(Fault::of("compact"))
     }
 
     fn flush(&self) -> Outcome<()> {

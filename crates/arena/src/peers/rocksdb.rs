@@ -10,7 +10,7 @@ use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::path::Path;
 use std::ptr::null_mut;
 
-use super::{About, CACHE, Engine, Fault, Outcome, Reader, Session, Variant, Writer, dl};
+use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
 use crate::spec::Class;
 
 type Ptr = *mut c_void;
@@ -31,6 +31,7 @@ dl::functions!(Api {
     fn rocksdb_open_column_families(Ptr, *const c_char, c_int, *const *const c_char, *const Ptr, *mut Ptr, Error) -> Ptr;
     fn rocksdb_column_family_handle_destroy(Ptr);
     fn rocksdb_close(Ptr);
+    fn rocksdb_compact_range(Ptr, *const u8, usize, *const u8, usize);
     fn rocksdb_flush_wal(Ptr, c_uchar, Error);
     fn rocksdb_property_int(Ptr, *const c_char, *mut u64) -> c_int;
     fn rocksdb_free(Ptr);
@@ -139,7 +140,7 @@ impl Engine for Rocks {
             let table = (api.rocksdb_block_based_options_create)();
             let filter = (api.rocksdb_filterpolicy_create_bloom_full)(10.0);
             (api.rocksdb_block_based_options_set_filter_policy)(table, filter);
-            let cache = (api.rocksdb_cache_create_lru)(CACHE);
+            let cache = (api.rocksdb_cache_create_lru)(cache());
             (api.rocksdb_block_based_options_set_block_cache)(table, cache);
             (api.rocksdb_options_set_block_based_table_factory)(options, table);
             let write = (api.rocksdb_writeoptions_create)();
@@ -163,7 +164,7 @@ impl Engine for Rocks {
             settings: format!(
                 "{how}; write batches, bloom 10 bits, block cache {} MiB, {threads} threads, \
                  dynamic levels, no compression",
-                CACHE >> 20
+                cache() >> 20
             ),
             why: "its wiki: Basic Operations (synchronous writes), Setup Options and Basic Tuning"
                 .into(),
@@ -188,6 +189,13 @@ impl Engine for Rocks {
             unsafe { (self.api.rocksdb_flush_wal)(self.db, 1, error) };
         };
         self.api.checked("rocksdb_flush_wal", flush)
+    }
+
+    fn compact(&mut self) -> Outcome<()> {
+        use std::ptr::null;
+        // SAFETY: the store is open; null stands for the first and the last key.
+        unsafe { (self.api.rocksdb_compact_range)(self.db, null(), 0, null(), 0) };
+        Ok(())
     }
 
     fn settle(&self) -> Outcome<()> {

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
-use super::{About, CACHE, Engine, Fault, Outcome, Reader, Session, Variant, Writer, dl};
+use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
 use crate::spec::Class;
 
 type Ptr = *mut c_void;
@@ -84,14 +84,14 @@ impl Engine for Shim {
         // SAFETY: the shims take one of these classes and a path that ends with zero; their
         // strings live for ever.
         unsafe {
-            let code = (api.peer_open)(path.as_ptr(), class, CACHE, &mut shim.store);
+            let code = (api.peer_open)(path.as_ptr(), class, cache(), &mut shim.store);
             check(&api, "open", code)?;
             let about = About {
                 version: dl::text((api.peer_version)()),
                 settings: format!(
                     "{}, cache {} MiB",
                     dl::text((api.peer_settings)(class)),
-                    CACHE >> 20
+                    cache() >> 20
                 ),
                 why: dl::text((api.peer_why)()),
             };

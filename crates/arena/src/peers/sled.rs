@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use sled::{Batch, Config, Db};
 
-use super::{About, CACHE, Engine, Fault, Outcome, Reader, Session, Variant, Writer};
+use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache};
 use crate::spec::Class;
 
 /// Records of a leaf, as in the documentation's examples.
@@ -50,7 +50,7 @@ impl Engine for Sled {
         };
         let db = Config::new()
             .path(dir.join("sled"))
-            .cache_capacity_bytes(CACHE)
+            .cache_capacity_bytes(cache())
             .zstd_compression_level(1)
             .flush_every_ms(if flush { None } else { Some(200) })
             .open()
@@ -58,7 +58,7 @@ impl Engine for Sled {
         let how = if flush { "flush after each batch" } else { "flush every 200 ms" };
         let about = About {
             version: super::locked("sled"),
-            settings: format!("{how}, cache {} MiB, zstd level 1", CACHE >> 20),
+            settings: format!("{how}, cache {} MiB, zstd level 1", cache() >> 20),
             why: "only flush makes durable; compression cannot be turned off".into(),
         };
         Ok((Sled { db: Mutex::new(db), flush }, about))

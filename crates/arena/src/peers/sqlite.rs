@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
 
-use super::{About, CACHE, Engine, Fault, Outcome, Reader, Session, Variant, Writer, dl};
+use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
 use crate::spec::Class;
 
 dl::functions!(Api {
@@ -95,7 +95,7 @@ impl Engine for Sqlite {
             "PRAGMA journal_mode={mode}; PRAGMA synchronous={synchronous}; \
              PRAGMA mmap_size={}; PRAGMA cache_size=-{};",
             64u64 << 30,
-            CACHE >> 10
+            cache() >> 10
         );
         let engine = Sqlite { api, path: dir.join("sqlite"), pragmas };
         engine.connect()?.run(
@@ -120,6 +120,17 @@ impl Engine for Sqlite {
 
     fn flush(&self) -> Outcome<()> {
         super::flush_files(self.path.parent().unwrap_or(&self.path))
+    }
+
+    fn writes_beside_readers(&self) -> Outcome<()> {
+        if self.pragmas.contains("journal_mode=WAL") {
+            return Ok(());
+        }
+        Err(Fault::Absent("without a write-ahead log a commit waits for readers to end".into()))
+    }
+
+    fn compact(&mut self) -> Outcome<()> {
+        self.connect()?.run("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
     }
 }
 

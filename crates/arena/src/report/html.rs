@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::record::{Cell, Report, Row, StageReport, latencies, rate, readers_rate};
+use super::record::{Cell, Ending, Report, Row, StageReport, latencies, rate, readers_rate};
 use super::svg::{Bar, Curve, bands, bars, curves, escape};
 use super::{short, table};
 use crate::spec::{Class, Values, Work};
@@ -151,7 +151,7 @@ fn section(page: &mut String, stage: &StageReport) {
         page,
         "<section><h3>At the end</h3><div class=\"charts\">{}{}</div>",
         bars("bytes on disk for each record", &sizes),
-        bars("time to open, clean", &opens)
+        bars("time to open, clean", &opens) + &killed(stage)
     );
     for end in &stage.endings {
         if let Some(trouble) = &end.trouble {
@@ -159,6 +159,27 @@ fn section(page: &mut String, stage: &StageReport) {
         }
     }
     page.push_str("</section>");
+}
+
+/// Times to open where the processes were killed before.
+fn killed(stage: &StageReport) -> String {
+    let bar = |end: &Ending| {
+        let (name, note) = (end.engine.clone(), "ms".to_owned());
+        Some(Bar { name, value: end.killed_open_s? * 1e3, spread: None, note })
+    };
+    let all: Vec<Bar> = stage.endings.iter().filter_map(bar).collect();
+    if all.is_empty() { String::new() } else { bars("time to open after a kill", &all) }
+}
+
+/// The space that stores took over their transactions.
+fn growth(row: &Row) -> String {
+    let curve = |cell: &Cell| {
+        let points = cell.growth().iter().map(|g| (g.0 as f64, g.1 as f64 / 1e6)).collect();
+        Curve { name: cell.engine.clone(), points }
+    };
+    let all: Vec<Curve> =
+        row.cells.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect();
+    if all.is_empty() { String::new() } else { curves("MB on disk", "transactions", &all) }
 }
 
 /// Curves over the number of threads, where rows differ in nothing else.
@@ -223,15 +244,7 @@ fn costs(row: &Row, title: &str, note: &str, of: impl Fn(&Cell) -> Option<f64>) 
 }
 
 fn row_section(page: &mut String, row: &Row) {
-    let writes = !matches!(
-        row.work,
-        Work::Get { .. }
-            | Work::GetMany { .. }
-            | Work::Begin
-            | Work::Iterate
-            | Work::Range { .. }
-            | Work::Mix { writers: 0, .. }
-    );
+    let writes = row.work.writes();
     let mut charts = rates(row, "operations a second (x base)", rate);
     let band = |of: fn(&Cell) -> &[(u64, u64)]| -> Vec<_> {
         let all = row.cells.iter();
@@ -251,10 +264,17 @@ fn row_section(page: &mut String, row: &Row) {
         charts += &costs(row, "flush calls for each operation", "", flushes);
         charts += &costs(row, "most space taken", "MB", |c| Some(c.disk_peak as f64 / 1e6));
     }
+    charts += &growth(row);
     let memory = |c: &Cell| Some(c.of(|s| s.peak_memory as f64 / 1e6)?.median);
     charts += &costs(row, "most memory resident, maps included", "MB", memory);
     let name = escape(&row.name);
-    let _ = write!(page, "<section><h3>{name}</h3><div class=\"charts\">{charts}</div>");
+    let _ = write!(page, "<section><h3>{name}</h3><div class=\"charts\">{charts}");
+    page.push_str("</div>");
+    for cell in &row.cells {
+        for said in cell.trouble.as_deref().into_iter().chain(cell.note()) {
+            let _ = write!(page, "<p>{}: {}</p>", escape(&cell.engine), escape(said));
+        }
+    }
     page.push_str("<details><summary>figures</summary><div class=\"wide\"><table><tr>");
     for head in table::HEAD {
         let _ = write!(page, "<th>{}", escape(head));

@@ -78,6 +78,8 @@ pub(crate) struct Ending {
     pub(crate) disk_bytes: u64,
     pub(crate) apparent_bytes: u64,
     pub(crate) reopen_s: f64,
+    /// Time to open after the process was killed, where it was.
+    pub(crate) killed_open_s: Option<f64>,
     pub(crate) trouble: Option<String>,
 }
 
@@ -115,6 +117,17 @@ fn rate_of(part: &Part) -> f64 {
 }
 
 impl Cell {
+    /// The space that a store took over its transactions, in the last round that tells.
+    pub(crate) fn growth(&self) -> &[(u64, u64)] {
+        let told = self.samples.iter().rev().find(|s| !s.growth.is_empty());
+        told.map_or(&[], |sample| &sample.growth)
+    }
+
+    /// What must be known besides the figures.
+    pub(crate) fn note(&self) -> Option<&str> {
+        self.samples.iter().rev().find_map(|s| s.note.as_deref())
+    }
+
     /// Takes a sample in, its latencies to those of the others.
     pub(crate) fn take(&mut self, mut sample: Sample) {
         merge(&mut self.latency, std::mem::take(&mut sample.main.latency));

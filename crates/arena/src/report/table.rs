@@ -24,7 +24,7 @@ fn number(value: Option<f64>) -> String {
 }
 
 /// The columns of a row's table, for the terminal and for paper.
-pub(crate) const HEAD: [&str; 14] = [
+pub(crate) const HEAD: [&str; 15] = [
     "engine",
     "ops/s",
     "quartiles",
@@ -37,6 +37,7 @@ pub(crate) const HEAD: [&str; 14] = [
     "sys %",
     "B written/op",
     "calls/op",
+    "writes/op",
     "flushes/op",
     "disk MB",
 ];
@@ -63,6 +64,7 @@ pub(crate) fn fields(row: &Row, cell: &Cell) -> Vec<String> {
         number(system.map(|s| s.median)),
         number(cell.per_op(|c| c.dirtied_bytes as f64)),
         number(cell.audited(|a| a.calls)),
+        number(cell.audited(|a| a.writes)),
         number(cell.audited(|a| a.flushes)),
         number(cell.of(|s| s.disk_bytes as f64 / 1e6).map(|s| s.median)),
     ]
@@ -95,12 +97,28 @@ pub(crate) fn print_row(stage: &str, class: Class, row: &Row) {
         if let Some(trouble) = &cell.trouble {
             println!("{}: {trouble}", cell.engine);
         }
+        if let Some(note) = cell.note() {
+            let megabytes = |at: Option<&(u64, u64)>| at.map_or(f64::NAN, |g| g.1 as f64 / 1e6);
+            let growth = cell.growth();
+            let sizes: Vec<String> = (0..4)
+                .map(|phase| short(megabytes(growth.get(phase * (growth.len() - 1) / 3))))
+                .collect();
+            println!("{}: {note}; MB at the ends of phases {}", cell.engine, sizes.join(", "));
+        }
     }
 }
 
 /// Prints what the stores came to.
 pub(crate) fn print_endings(stage: &StageReport) {
-    let mut table = new(&["engine", "records", "disk MB", "apparent MB", "B/record", "open ms"]);
+    let mut table = new(&[
+        "engine",
+        "records",
+        "disk MB",
+        "apparent MB",
+        "B/record",
+        "open ms",
+        "open after kill ms",
+    ]);
     for end in &stage.endings {
         if let Some(trouble) = &end.trouble {
             println!("{}: {trouble}", end.engine);
@@ -114,6 +132,7 @@ pub(crate) fn print_endings(stage: &StageReport) {
             Field::new(short(end.apparent_bytes as f64 / 1e6)),
             Field::new(short(size / end.records.max(1) as f64)),
             Field::new(short(end.reopen_s * 1e3)),
+            Field::new(number(end.killed_open_s.map(|s| s * 1e3))),
         ]);
     }
     align(&mut table, 1);

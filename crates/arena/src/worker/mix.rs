@@ -74,7 +74,7 @@ pub(super) fn run<E: Engine>(
         (writers, Some(readers))
     };
     let readers = readers.filter(|part| part.ops > 0);
-    Ok(Done { main, readers, during, user_bytes })
+    Ok(Done { readers, user_bytes, ..Done::of(main, during) })
 }
 
 /// The threads of one kind together.

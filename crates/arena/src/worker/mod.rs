@@ -2,20 +2,26 @@
 //! each with one line. It holds one store at a time and does one thing at a time.
 
 mod audit;
+mod fence;
 mod flock;
 mod meter;
 mod mix;
 mod reads;
+mod sleeper;
 mod timing;
 mod writes;
 
 use std::io::{BufRead, Write};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::data::{Data, is_whole};
-use crate::peers::{About, ENTRIES, Engine, Fault, Outcome, Reader, Session, Variant, with_engine};
-use crate::spec::{Audit, Bound, Class, Command, Costs, Part, Pick, Reply, Sample, Work};
+use crate::peers::{
+    self, About, ENTRIES, Engine, Fault, Outcome, Reader, Session, Variant, with_engine,
+};
+use crate::spec::{Audit, Bound, Class, Command, Costs, Part, Pick, Reply, Sample, Shape, Work};
+use fence::Fence;
 use flock::{FLOCKS, Flock};
 use meter::Meter;
 
@@ -63,15 +69,16 @@ fn obey<E: Engine>(
     command: Command,
 ) -> Outcome<Reply> {
     match command {
-        Command::Open { dir, class, shape, seed, fill } => {
+        Command::Open { dir, class, shape, seed, fill, memory } => {
             *yard = None;
-            let mut shape = shape;
-            // Flocks are equally large.
-            shape.records = shape.records.div_ceil(FLOCKS).max(4) * FLOCKS;
-            let data = Data::new(shape, seed);
+            peers::share_memory(memory);
+            let data = data_of(shape, seed);
             let (mut opened, about) = Yard::<E>::open(dir.into(), class, variant, data)?;
             if fill {
                 opened.fill()?;
+            }
+            if let Some(bytes) = memory {
+                opened.confine(bytes)?;
             }
             *yard = Some(opened);
             let About { version, settings, why } = about;
@@ -83,7 +90,27 @@ fn obey<E: Engine>(
             Ok(Reply::Ran { sample: Box::new(sample) })
         }
         Command::Close => yard.take().ok_or_else(not_open)?.close(),
+        Command::Churn { seconds } => {
+            let yard = yard.as_mut().ok_or_else(not_open)?;
+            yard.work(Work::Crud, Bound { ops: u64::MAX, seconds })?;
+            Ok(Reply::Churned { records: yard.records() })
+        }
+        Command::Recover { dir, class, shape, seed, records } => {
+            *yard = None;
+            let began = Instant::now();
+            let (opened, _) = Yard::<E>::open(dir.into(), class, variant, data_of(shape, seed))?;
+            let killed_open_s = began.elapsed().as_secs_f64();
+            // Without a log nothing is promised but that what is there is whole.
+            let least = if class == Class::Volatile { 0 } else { records };
+            opened.leave(least..=records, Some(killed_open_s))
+        }
     }
+}
+
+/// Flocks are equally large.
+fn data_of(mut shape: Shape, seed: u64) -> Data {
+    shape.records = shape.records.div_ceil(FLOCKS).max(4) * FLOCKS;
+    Data::new(shape, seed)
 }
 
 fn not_open() -> Fault {
@@ -96,11 +123,13 @@ struct Done {
     readers: Option<Part>,
     during: Costs,
     user_bytes: u64,
+    growth: Vec<(u64, u64)>,
+    note: Option<String>,
 }
 
 impl Done {
     fn of(main: Part, during: Costs) -> Done {
-        Done { main, readers: None, during, user_bytes: 0 }
+        Done { main, readers: None, during, user_bytes: 0, growth: Vec::new(), note: None }
     }
 }
 
@@ -128,6 +157,8 @@ struct Yard<E> {
     flocks: Vec<Flock>,
     /// Measurements so far: each chooses other keys.
     runs: u64,
+    /// Around this process, where memory is limited.
+    fence: Option<Fence>,
 }
 
 impl<E: Engine> Yard<E> {
@@ -135,9 +166,26 @@ impl<E: Engine> Yard<E> {
         std::fs::create_dir_all(&dir).map_err(Fault::of("create the directory"))?;
         DEVICE.set(meter::device_of(&dir));
         let (engine, about) = E::open(&dir, class, variant)?;
+        let engine = Some(engine);
         let yard =
-            Yard { engine: Some(engine), dir, class, variant, data, flocks: Vec::new(), runs: 0 };
+            Yard { engine, dir, class, variant, data, flocks: Vec::new(), runs: 0, fence: None };
         Ok((yard, about))
+    }
+
+    /// Opens the filled store anew with as little memory as `bytes`, nothing of it cached.
+    fn confine(&mut self, bytes: u64) -> Outcome<()> {
+        if let Some(engine) = self.engine.take() {
+            engine.close()?;
+        }
+        fence::forget_files(&self.dir)?;
+        self.fence = Some(Fence::around(bytes)?);
+        self.engine = Some(E::open(&self.dir, self.class, self.variant)?.0);
+        Ok(())
+    }
+
+    /// Records that there must be.
+    fn records(&self) -> u64 {
+        self.flocks.iter().map(Flock::len).sum()
     }
 
     fn engine(&self) -> Outcome<&E> {
@@ -180,8 +228,11 @@ impl<E: Engine> Yard<E> {
     }
 
     fn run(&mut self, work: Work, bound: Bound, audit: bool) -> Outcome<Sample> {
-        if matches!(work, Work::Load { .. }) {
+        if work.is_load() || matches!(work, Work::Insert { fresh: true, .. }) {
             self.renew()?;
+            if !matches!(work, Work::Load { .. }) {
+                self.fill()?;
+            }
         } else if self.flocks.is_empty() {
             return Err(Fault::Failed("the store is empty".into()));
         }
@@ -206,6 +257,8 @@ impl<E: Engine> Yard<E> {
             peak_memory: meter::peak_memory(),
             disk_bytes,
             apparent_bytes,
+            growth: done.growth,
+            note: done.note,
             audit,
             audit_missing,
         })
@@ -215,8 +268,19 @@ impl<E: Engine> Yard<E> {
         if let Work::Load { sorted, batch } = work {
             return self.load(sorted, batch);
         }
+        if work == Work::Compact {
+            let engine = self.engine.as_mut().ok_or_else(not_open)?;
+            let ((), during) = timed(|| engine.compact())?;
+            return Ok(Done::of(
+                Part { ops: 1, seconds: during.wall_s, latency: Vec::new() },
+                during,
+            ));
+        }
         let engine = self.engine.as_ref().ok_or_else(not_open)?;
         let (data, flocks) = (&self.data, &mut self.flocks);
+        if let Work::Sleeper { quads } = work {
+            return sleeper::run(engine, data, flocks, &self.dir, quads, bound);
+        }
         if let Work::Mix { readers, writers } = work {
             return mix::run(engine, data, flocks, (readers, writers.min(FLOCKS)), bound);
         }
@@ -243,13 +307,26 @@ impl<E: Engine> Yard<E> {
             Work::Crud => writes::crud(&mut session, data, flocks, 1, bound),
             Work::Batch { quads } => writes::crud(&mut session, data, flocks, quads, bound),
             Work::Delete => writes::delete(&mut session, data, flocks, bound),
-            Work::Load { .. } | Work::Mix { .. } => Err(Fault::Failed("dealt with above".into())),
+            Work::Insert { batch, .. } => writes::insert(&mut session, data, flocks, batch, bound),
+            Work::Remove { batch } => writes::remove(&mut session, data, flocks, batch, bound),
+            Work::Paced { rate } => writes::paced(&mut session, data, flocks, rate, bound),
+            Work::Load { .. } | Work::Mix { .. } | Work::Sleeper { .. } | Work::Compact => {
+                Err(Fault::Failed("dealt with above".into()))
+            }
         }
     }
 
-    /// Closes the store, opens it again, walks over it: all records must be there and whole.
-    fn close(mut self) -> Outcome<Reply> {
-        let expected: u64 = self.flocks.iter().map(Flock::len).sum();
+    fn close(self) -> Outcome<Reply> {
+        let expected = self.records();
+        self.leave(expected..=expected, None)
+    }
+
+    /// Closes the store, opens it again, walks over it: so many records must be there, all whole.
+    fn leave(
+        mut self,
+        expected: RangeInclusive<u64>,
+        killed_open_s: Option<f64>,
+    ) -> Outcome<Reply> {
         if let Some(engine) = self.engine.take() {
             engine.flush()?;
             engine.settle()?;
@@ -261,12 +338,15 @@ impl<E: Engine> Yard<E> {
         let reopen_s = began.elapsed().as_secs_f64();
         let (records, damaged) = inspect(&engine)?;
         engine.close()?;
-        if records != expected || damaged > 0 {
-            let text =
-                format!("{records} of {expected} records after reopening, {damaged} damaged");
+        if !expected.contains(&records) || damaged > 0 {
+            let killed = if killed_open_s.is_some() { " after the process was killed" } else { "" };
+            let text = format!(
+                "{records} of {} records after reopening{killed}, {damaged} damaged",
+                expected.end()
+            );
             return Err(Fault::Failed(text));
         }
-        Ok(Reply::Closed { records, disk_bytes, apparent_bytes, reopen_s })
+        Ok(Reply::Closed { records, disk_bytes, apparent_bytes, reopen_s, killed_open_s })
     }
 }
 

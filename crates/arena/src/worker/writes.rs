@@ -1,6 +1,6 @@
 //! Measurements of one writer.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::flock::{Flock, Quad};
 use super::timing::{Clock, Latency};
@@ -120,7 +120,7 @@ pub(super) fn crud(
 }
 
 /// So many quads from all flocks alike.
-fn shared_quads(flocks: &mut [Flock], quads: u64) -> Vec<Quad> {
+pub(super) fn shared_quads(flocks: &mut [Flock], quads: u64) -> Vec<Quad> {
     let count = flocks.len() as u64;
     let share = |i| quads / count + u64::from(i < quads % count);
     let taken = flocks.iter_mut().zip(0..).flat_map(|(flock, i)| flock.quads(share(i), false));
@@ -139,4 +139,76 @@ pub(super) fn delete(
         session.write(|writer| writer.delete(data.key(serial, &mut [0; KEY_MAX])))?;
         Ok(Some(0))
     })
+}
+
+/// `batch` new records in each transaction.
+pub(super) fn insert(
+    session: &mut impl Session,
+    data: &Data,
+    flocks: &mut [Flock],
+    batch: u64,
+    bound: Bound,
+) -> Outcome<Done> {
+    let count = flocks.len();
+    transactions(bound, |_| {
+        let serials: Vec<u64> = (0..batch).map(|i| flocks[i as usize % count].grow()).collect();
+        session.write(|writer| {
+            let (mut key, mut value) = ([0; KEY_MAX], Vec::new());
+            serials.iter().try_for_each(|&serial| {
+                writer.put(data.key(serial, &mut key), data.value(serial, 0, &mut value))
+            })
+        })?;
+        Ok(Some(serials.iter().map(|&serial| data.bytes(serial)).sum()))
+    })
+}
+
+/// `batch` records removed in each transaction, as long as there are that many.
+pub(super) fn remove(
+    session: &mut impl Session,
+    data: &Data,
+    flocks: &mut [Flock],
+    batch: u64,
+    bound: Bound,
+) -> Outcome<Done> {
+    let count = flocks.len();
+    transactions(bound, |_| {
+        let batch = batch.min(flocks.iter().map(|flock| flock.len() - 1).sum());
+        let serials: Vec<u64> =
+            (0..batch).filter_map(|i| flocks[i as usize % count].shrink()).collect();
+        if serials.is_empty() {
+            return Ok(None);
+        }
+        session.write(|writer| {
+            let mut key = [0; KEY_MAX];
+            serials.iter().try_for_each(|&serial| writer.delete(data.key(serial, &mut key)))
+        })?;
+        Ok(Some(0))
+    })
+}
+
+/// CRUD begun `rate` times a second; a latency runs from when its transaction was due.
+pub(super) fn paced(
+    session: &mut impl Session,
+    data: &Data,
+    flocks: &mut [Flock],
+    rate: u64,
+    bound: Bound,
+) -> Outcome<Done> {
+    let (count, mut latency, mut bytes, mut ops) = (flocks.len(), Latency::new(), 0, 0);
+    let period = Duration::from_secs(1) / u32::try_from(rate.max(1)).unwrap_or(u32::MAX);
+    let (seconds, during) = timed(|| {
+        let clock = Clock::start(bound);
+        let mut due = Instant::now();
+        while clock.goes_on(ops) {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            let Some(quad) = flocks[ops as usize % count].quads(1, true).pop() else { break };
+            session.write(|writer| quad.apply(writer, data, &mut Vec::new()))?;
+            latency.add(due);
+            bytes += quad.bytes(data);
+            due += period;
+            ops += 1;
+        }
+        Ok(clock.seconds())
+    })?;
+    Ok(Done { user_bytes: bytes, ..Done::of(latency.into_part(ops, seconds), during) })
 }
