@@ -10,7 +10,8 @@ pub(crate) struct Cost {
     pub(crate) cpu: f64,
 }
 
-fn cpu_now() -> f64 {
+/// Seconds of CPU that all threads of the process have used.
+pub(crate) fn cpu_now() -> f64 {
     // SAFETY: the structure is plain numbers, and the call fills the one that it is given.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();

@@ -1,6 +1,8 @@
 //! Keys and values from serial numbers: unique, scattered, reproducible and verifiable without
 //! remembering them.
 
+use serde::{Deserialize, Serialize};
+
 /// Of all runs.
 pub(crate) const SEED: u64 = 0x5a75_6269_6c6f_2121;
 
@@ -8,10 +10,15 @@ pub(crate) const SEED: u64 = 0x5a75_6269_6c6f_2121;
 pub(crate) const KEY_MAX: usize = 43;
 
 /// How serial numbers become keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
     /// 16 random bytes.
     Random16,
+    /// 24 random bytes.
+    Random24,
+    /// 16 digits, in the order of the numbers.
+    Ordered16,
     /// The number itself, 8 bytes, big-endian.
     Dense,
     /// 43 bytes: a host and a path that all share, then a scattered number.
@@ -30,7 +37,8 @@ pub(crate) fn scatter(serial: u64) -> u64 {
 impl Kind {
     pub(crate) fn len(self) -> usize {
         match self {
-            Kind::Random16 => 16,
+            Kind::Random16 | Kind::Ordered16 => 16,
+            Kind::Random24 => 24,
             Kind::Dense => 8,
             Kind::Url => KEY_MAX,
         }
@@ -39,11 +47,29 @@ impl Kind {
     /// The key of a serial number, in `buffer`.
     #[inline]
     pub(crate) fn key(self, serial: u64, buffer: &mut [u8; KEY_MAX]) -> &[u8] {
-        let random = scatter(serial);
+        self.salted_key(serial, 0, buffer)
+    }
+
+    /// As `key`, with other scattered keys for each salt.
+    #[inline]
+    pub(crate) fn salted_key(self, serial: u64, salt: u64, buffer: &mut [u8; KEY_MAX]) -> &[u8] {
+        let random = scatter(serial ^ salt);
         match self {
             Kind::Random16 => {
                 buffer[..8].copy_from_slice(&random.to_be_bytes());
                 buffer[8..16].copy_from_slice(&scatter(random).to_be_bytes());
+            }
+            Kind::Random24 => {
+                buffer[..8].copy_from_slice(&random.to_be_bytes());
+                buffer[8..16].copy_from_slice(&scatter(random).to_be_bytes());
+                buffer[16..24].copy_from_slice(&scatter(!random).to_be_bytes());
+            }
+            Kind::Ordered16 => {
+                let mut rest = serial;
+                for place in buffer[..16].iter_mut().rev() {
+                    *place = b'0' + (rest % 10) as u8;
+                    rest /= 10;
+                }
             }
             Kind::Dense => buffer[..8].copy_from_slice(&serial.to_be_bytes()),
             Kind::Url => {
@@ -101,6 +127,11 @@ impl Chooser {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// In [0, 1).
+    pub(crate) fn unit(&mut self) -> f64 {
+        self.below(1 << 53) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -1,98 +1,172 @@
 //! The arena: measures Zubilo against its peers.
 //!
-//! `workload` holds one file for each workload, generic over `engine::Engine`; `duel` runs
-//! contenders in interleaved rounds, `stats` turns samples into medians, `report` prints them.
-//!
-//! `arena versus-lmdb [--only get,scan,...] [--records N] [--rounds N] [--dir DIR] [--side LABEL] [--json]`
+//! `field` runs the whole field: a process for each engine (`worker`, which drives one of `peers`),
+//! in interleaved rounds, as `field::plan` says; `report` shows what came out. `versus` measures
+//! against LMDB in one process. `data` and `keys` make the records, `spec` is the language between
+//! driver and workers.
 
 mod clock;
-mod duel;
-mod engine;
+mod data;
+mod disk;
+mod field;
 mod keys;
+mod peers;
 mod report;
+mod spec;
 mod stats;
-mod workload;
+mod versus;
+mod worker;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-/// What the command line asks for.
-pub(crate) struct Config {
-    /// Records of the stores that are read.
-    pub(crate) records: u64,
-    /// Interleaved rounds for each figure.
-    pub(crate) rounds: usize,
-    /// Where stores are made.
-    pub(crate) dir: PathBuf,
-    only: Vec<String>,
-    /// Part of the labels of the sides to be measured: for profiles.
-    pub(crate) side: String,
-    json: bool,
+use clap::{Args, Parser, Subcommand};
+
+use field::plan::{Scale, stages};
+use peers::ENTRIES;
+use report::record::Report;
+use spec::Class;
+
+/// Benchmarks of embedded ordered key-value stores.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
 }
 
-impl Config {
-    /// Whether the figure group `name` is wanted.
-    pub(crate) fn wants(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|o| o == name)
-    }
+#[derive(Subcommand)]
+enum Command {
+    /// The whole field, the most telling rows: under ten minutes.
+    Quick(Choice),
+    /// The whole field, everything: a night.
+    Full(Choice),
+    /// Draws the page of a report in JSON again, beside it.
+    Report {
+        /// Written by an earlier run.
+        json: PathBuf,
+    },
+    /// Zubilo against LMDB in one process, with the targets that were set.
+    VersusLmdb(versus::Config),
+    /// Serves one engine on standard input and output; the driver starts it.
+    #[command(hide = true)]
+    Worker { engine: String },
 }
 
-fn usage() -> ! {
-    eprintln!(
-        "arena versus-lmdb [--only {}] [--records N] [--rounds N] [--dir DIR] [--side LABEL] [--json]",
-        workload::NAMES.join(",")
-    );
-    std::process::exit(2);
+/// What of a plan is measured.
+#[derive(Args)]
+struct Choice {
+    /// Engines, separated by commas; all of them if absent.
+    #[arg(long, value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(ENTRIES.iter().map(|e| e.name)))]
+    engines: Vec<String>,
+    /// Classes of durability, separated by commas.
+    #[arg(long, value_delimiter = ',', value_parser = class_of)]
+    classes: Vec<Class>,
+    /// Only stages whose names contain this.
+    #[arg(long, default_value = "")]
+    stage: String,
+    /// Only rows whose names contain this.
+    #[arg(long, default_value = "")]
+    row: String,
+    /// Records of a store.
+    #[arg(long)]
+    records: Option<u64>,
+    /// Rounds that count.
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Time of one measurement.
+    #[arg(long)]
+    seconds: Option<f64>,
+    #[arg(long, default_value_t = keys::SEED)]
+    seed: u64,
+    /// Where stores are made: the file system that is measured.
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    dir: PathBuf,
+    /// Where the report goes: this name with .json and with .html.
+    #[arg(long, default_value = "arena-report")]
+    out: PathBuf,
 }
 
-fn parse() -> Config {
-    let mut args = std::env::args().skip(1);
-    if args.next().as_deref() != Some("versus-lmdb") {
-        usage();
-    }
-    let mut config = Config {
-        records: 1_000_000,
-        rounds: 7,
-        dir: std::env::temp_dir(),
-        only: Vec::new(),
-        side: String::new(),
-        json: false,
+fn class_of(name: &str) -> Result<Class, String> {
+    let found = Class::ALL.into_iter().find(|c| c.name().eq_ignore_ascii_case(name));
+    found.ok_or_else(|| format!("one of {}", Class::ALL.map(Class::name).join(", ")))
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Quick(choice) => measure("quick", Scale::QUICK, choice),
+        Command::Full(choice) => measure("full", Scale::FULL, choice),
+        Command::Report { json } => draw(&json),
+        Command::VersusLmdb(config) => {
+            versus::run(config);
+            Ok(())
+        }
+        Command::Worker { engine } => {
+            worker::run(&engine);
+            Ok(())
+        }
     };
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| usage());
-        let number = |text: String| text.replace('_', "").parse().unwrap_or_else(|_| usage());
-        match arg.as_str() {
-            "--records" => config.records = number(value()),
-            "--rounds" => config.rounds = number(value()) as usize,
-            "--dir" => config.dir = value().into(),
-            "--only" => config.only = value().split(',').map(str::to_owned).collect(),
-            "--side" => config.side = value(),
-            "--json" => config.json = true,
-            _ => usage(),
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("arena: {error}");
+            ExitCode::FAILURE
         }
     }
-    if config.only.iter().any(|o| !workload::NAMES.contains(&o.as_str())) {
-        usage();
-    }
-    config.dir = config.dir.join(format!("arena-{}", std::process::id()));
-    config
 }
 
-fn main() {
-    let config = parse();
-    std::fs::create_dir_all(&config.dir).expect("create the working directory");
-    let environment = report::environment(&config);
-    if !config.json {
-        report::print_environment(&environment);
+fn measure(plan: &str, mut scale: Scale, choice: Choice) -> std::io::Result<()> {
+    scale.records = choice.records.unwrap_or(scale.records);
+    scale.rounds = choice.rounds.unwrap_or(scale.rounds).max(1);
+    scale.seconds = choice.seconds.unwrap_or(scale.seconds);
+    let mut stages = stages(scale);
+    stages.retain(|s| choice.classes.is_empty() || choice.classes.contains(&s.class));
+    stages.retain(|s| s.name.contains(&choice.stage));
+    for stage in &mut stages {
+        // A row that fills its store is needed by the rows after it.
+        let load = |work| matches!(work, spec::Work::Load { .. });
+        let fills = !stage.fill;
+        stage.tasks.retain(|t| t.name.contains(&choice.row) || fills && load(t.work));
     }
-    let mut figures = Vec::new();
-    workload::run(&config, &mut |figure| {
-        if !config.json {
-            report::print_figure(&figure);
-        }
-        figures.push(figure);
-    });
-    if config.json {
-        report::print_json(&environment, &figures);
+    stages.retain(|s| !s.tasks.is_empty());
+    let mut engines = choice.engines;
+    if engines.is_empty() {
+        engines = ENTRIES.iter().map(|e| e.name.to_owned()).collect();
     }
-    let _ = std::fs::remove_dir_all(&config.dir);
+    let dir = choice.dir.join(format!("arena-{}", std::process::id()));
+    std::fs::create_dir_all(&dir)?;
+    let settings = field::Settings {
+        plan: format!("{plan}, {} records, {} rounds", scale.records, scale.rounds),
+        stages,
+        engines,
+        dir,
+        seed: choice.seed,
+        print: true,
+    };
+    let report = field::run(&settings);
+    let _ = std::fs::remove_dir_all(&settings.dir);
+    let report = report?;
+    report::table::print_entrants(&report);
+    report::table::print_environment(&report);
+    std::fs::write(with_extension(&choice.out, "json"), serde_json::to_vec(&report)?)?;
+    write_page(&report, &with_extension(&choice.out, "html"))
+}
+
+/// The path with `.extension` behind it, whatever dots it has.
+fn with_extension(path: &Path, extension: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    name.into()
+}
+
+fn draw(json: &Path) -> std::io::Result<()> {
+    let report: Report = serde_json::from_slice(&std::fs::read(json)?)?;
+    write_page(&report, &json.with_extension("html"))
+}
+
+fn write_page(report: &Report, path: &Path) -> std::io::Result<()> {
+    std::fs::write(path, report::html::page(report))?;
+    println!("{}", path.display());
+    Ok(())
 }

@@ -1,13 +1,13 @@
 //! Beginning and ending read transactions.
 
 use super::{Housed, NOSYNC, Sink};
-use crate::Config;
 use crate::clock::measure;
-use crate::duel::{Contender, Target, duel};
-use crate::engine::Engine;
-use crate::engine::lmdb::Lmdb;
-use crate::engine::zubilo::Zubilo;
 use crate::keys::Kind;
+use crate::versus::Config;
+use crate::versus::duel::{Contender, Target, duel};
+use crate::versus::engine::Engine;
+use crate::versus::engine::lmdb::Lmdb;
+use crate::versus::engine::zubilo::Zubilo;
 
 const TIMES: u64 = 1_000_000;
 

@@ -1,8 +1,8 @@
 //! Contenders measured in interleaved rounds: A B, B A, A B, ... so that what disturbs the machine
 //! disturbs all of them.
 
-use crate::Config;
 use crate::stats::{Summary, summary};
+use crate::versus::Config;
 
 /// One side of a figure.
 pub(crate) struct Contender<'c> {

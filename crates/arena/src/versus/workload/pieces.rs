@@ -2,12 +2,12 @@
 
 use super::crud::Flock;
 use super::{NOSYNC, Place, SYNC, Sink};
-use crate::Config;
-use crate::duel::{Target, from_samples};
-use crate::engine::Engine;
-use crate::engine::counting::{Counted, take};
-use crate::engine::zubilo::{Zubilo, options};
 use crate::keys::Kind;
+use crate::versus::Config;
+use crate::versus::duel::{Target, from_samples};
+use crate::versus::engine::Engine;
+use crate::versus::engine::counting::{Counted, take};
+use crate::versus::engine::zubilo::{Zubilo, options};
 
 /// Records before the first transaction.
 const RECORDS: u64 = 1_000_000;
@@ -42,7 +42,7 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
             commit();
         }
         let counts: Vec<_> = (0..COMMITS).map(|_| commit()).collect();
-        let of = |f: &dyn Fn(&crate::engine::counting::Counts) -> f64| -> Vec<f64> {
+        let of = |f: &dyn Fn(&crate::versus::engine::counting::Counts) -> f64| -> Vec<f64> {
             counts.iter().map(f).collect()
         };
         let pieces = of(&|c| c.pieces as f64);

@@ -1,13 +1,13 @@
 //! Point look-ups in one long read transaction, everything in memory; scans of the same stores.
 
 use super::{Housed, NOSYNC, Sink, sample, scan};
-use crate::Config;
 use crate::clock::measure;
-use crate::duel::{Contender, Target, duel};
-use crate::engine::lmdb::Lmdb;
-use crate::engine::zubilo::Zubilo;
-use crate::engine::{Engine, Reader};
 use crate::keys::{KeyList, Kind, stamp_of};
+use crate::versus::Config;
+use crate::versus::duel::{Contender, Target, duel};
+use crate::versus::engine::lmdb::Lmdb;
+use crate::versus::engine::zubilo::Zubilo;
+use crate::versus::engine::{Engine, Reader};
 
 /// Keys in a batched look-up.
 const BATCH: usize = 32;

@@ -11,10 +11,10 @@ mod scan;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Config;
-use crate::duel::Figure;
-use crate::engine::{Engine, Mode, Settings, Writer};
 use crate::keys::{KEY_MAX, Kind, scatter, value};
+use crate::versus::Config;
+use crate::versus::duel::Figure;
+use crate::versus::engine::{Engine, Mode, Settings, Writer};
 
 /// Groups of figures, for `--only`.
 pub(crate) const NAMES: &[&str] = &[

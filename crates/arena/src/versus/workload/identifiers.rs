@@ -1,12 +1,12 @@
 //! 10,000 random 16-byte keys in 100 transactions: write requests a commit at the end.
 
 use super::{Place, SYNC, Sink};
-use crate::Config;
-use crate::duel::{Target, from_samples};
-use crate::engine::Engine;
-use crate::engine::counting::{Counted, take};
-use crate::engine::zubilo::{Zubilo, options};
 use crate::keys::Kind;
+use crate::versus::Config;
+use crate::versus::duel::{Target, from_samples};
+use crate::versus::engine::Engine;
+use crate::versus::engine::counting::{Counted, take};
+use crate::versus::engine::zubilo::{Zubilo, options};
 
 pub(crate) fn run(config: &Config, sink: Sink<'_>) {
     if !config.wants("ids") {

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::{Housed, NOSYNC, NOSYNC_MAP, Sink, put_new};
-use crate::Config;
 use crate::clock::measure;
-use crate::duel::{Target, from_samples};
-use crate::engine::lmdb::Lmdb;
-use crate::engine::zubilo::Zubilo;
-use crate::engine::{Engine, Settings, Writer};
 use crate::keys::{KEY_MAX, Kind, value};
+use crate::versus::Config;
+use crate::versus::duel::{Target, from_samples};
+use crate::versus::engine::lmdb::Lmdb;
+use crate::versus::engine::zubilo::Zubilo;
+use crate::versus::engine::{Engine, Settings, Writer};
 
 /// Records a transaction.
 const BATCH: u64 = 1000;

@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 
 use super::{Housed, LAZY, LAZY_MAP, NOSYNC, NOSYNC_MAP, SYNC, SYNC_MAP, Sink};
-use crate::Config;
 use crate::clock::{Cost, measure};
-use crate::duel::{Target, from_samples};
-use crate::engine::lmdb::Lmdb;
-use crate::engine::zubilo::Zubilo;
-use crate::engine::{Engine, Settings, Writer};
 use crate::keys::{Chooser, KEY_MAX, Kind, stamp, stamp_of, value};
+use crate::versus::Config;
+use crate::versus::duel::{Target, from_samples};
+use crate::versus::engine::lmdb::Lmdb;
+use crate::versus::engine::zubilo::Zubilo;
+use crate::versus::engine::{Engine, Settings, Writer};
 
 /// Records before the first transaction.
 const RECORDS: u64 = 1_000_000;

@@ -1,11 +1,11 @@
 //! Walks in key order: the whole table, and 100 records from a random key on.
 
 use super::{Sink, sample};
-use crate::Config;
 use crate::clock::measure;
-use crate::duel::{Contender, Target, duel};
-use crate::engine::Reader;
 use crate::keys::{KeyList, Kind, stamp_of};
+use crate::versus::Config;
+use crate::versus::duel::{Contender, Target, duel};
+use crate::versus::engine::Reader;
 
 /// Records behind a seek.
 const RANGE: usize = 100;

@@ -1,8 +1,8 @@
 //! The table on the terminal, and JSON.
 
-use crate::Config;
-use crate::duel::{Figure, Target};
-use crate::engine::lmdb;
+use crate::versus::Config;
+use crate::versus::duel::{Figure, Target};
+use crate::versus::engine::lmdb;
 
 /// What the figures depend on besides the code.
 pub(crate) fn environment(config: &Config) -> Vec<(&'static str, String)> {

@@ -1,0 +1,259 @@
+/* Berkeley DB: a B-tree in a transactional environment, locks on pages.
+ *
+ * SYNC: transactions as they are, one flush of the log each. LAZY and NOSYNC: DB_TXN_WRITE_NOSYNC,
+ * the log is written to the kernel by each commit; pages are written after their log, so a power
+ * cut leaves an earlier commit. VOLATILE: DB_TXN_NOSYNC, the log waits in memory; it cannot be left
+ * out where there are transactions. Reads take the lock of one page at a time, there is no
+ * snapshot. Checkpoints after 32 MiB of log, old logs removed. */
+#include "peer.h"
+
+#include <db.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEPT = 1 << 16, CHECKPOINT_KIB = 32 << 10, LOG_BYTES = 64 << 20, BUFFER = 16 << 20 };
+
+struct store {
+    DB_ENV *env;
+    DB *db;
+    /* Commits since the last look at the log's size. */
+    unsigned commits;
+};
+
+struct session {
+    struct store *store;
+    DB_TXN *txn;
+    DBC *cursor;
+    DBT key, value;
+};
+
+const char *peer_version(void) { return db_version(NULL, NULL, NULL); }
+
+const char *peer_error(int code) { return db_strerror(code); }
+
+const char *peer_settings(int class_of_durability) {
+    static const char *const all[] = {
+        "transactions, log flushed by each commit",
+        "DB_TXN_WRITE_NOSYNC",
+        "DB_TXN_WRITE_NOSYNC",
+        "DB_TXN_NOSYNC",
+    };
+    return all[class_of_durability];
+}
+
+const char *peer_why(void) {
+    return "its manual: DB_ENV->set_flags; checkpoint each 32 MiB of log, DB_LOG_AUTO_REMOVE";
+}
+
+int peer_close(void *of) {
+    struct store *store = of;
+    int code = 0, other;
+
+    if (store->db != NULL)
+        code = store->db->close(store->db, 0);
+    if (store->env != NULL) {
+        other = store->env->txn_checkpoint(store->env, 0, 0, DB_FORCE);
+        code = code != 0 ? code : other;
+        other = store->env->close(store->env, 0);
+        code = code != 0 ? code : other;
+    }
+    free(store);
+    return code;
+}
+
+static int set_up(DB_ENV *env, int class_of_durability, size_t cache) {
+    u_int32_t gigabytes = (u_int32_t)(cache >> 30), rest = (u_int32_t)(cache & ((1u << 30) - 1));
+    int code = env->set_cachesize(env, gigabytes, rest, 1);
+
+    code = code != 0 ? code : env->set_lg_bsize(env, BUFFER);
+    code = code != 0 ? code : env->set_lg_max(env, LOG_BYTES);
+    code = code != 0 ? code : env->log_set_config(env, DB_LOG_AUTO_REMOVE, 1);
+    code = code != 0 ? code : env->set_lk_detect(env, DB_LOCK_DEFAULT);
+    /* A transaction of 10,000 records locks as many pages. */
+    code = code != 0 ? code : env->set_lk_max_locks(env, 400000);
+    code = code != 0 ? code : env->set_lk_max_objects(env, 400000);
+    if (class_of_durability == PEER_LAZY || class_of_durability == PEER_NOSYNC)
+        code = code != 0 ? code : env->set_flags(env, DB_TXN_WRITE_NOSYNC, 1);
+    if (class_of_durability == PEER_VOLATILE)
+        code = code != 0 ? code : env->set_flags(env, DB_TXN_NOSYNC, 1);
+    return code;
+}
+
+int peer_open(const char *dir, int class_of_durability, size_t cache, void **out) {
+    struct store *store = calloc(1, sizeof *store);
+    u_int32_t parts = DB_INIT_LOCK | DB_INIT_LOG | DB_INIT_MPOOL | DB_INIT_TXN | DB_RECOVER;
+    int code;
+
+    if (store == NULL)
+        return DB_RUNRECOVERY;
+    if ((code = db_env_create(&store->env, 0)) == 0) {
+        code = set_up(store->env, class_of_durability, cache);
+        if (code == 0)
+            code = store->env->open(store->env, dir, DB_CREATE | DB_THREAD | DB_PRIVATE | parts, 0);
+    }
+    if (code == 0)
+        code = db_create(&store->db, store->env, 0);
+    if (code == 0)
+        code = store->db->open(store->db, NULL, "records", NULL, DB_BTREE,
+                               DB_CREATE | DB_THREAD | DB_AUTO_COMMIT, 0644);
+    if (code != 0)
+        peer_close(store);
+    else
+        *out = store;
+    return code;
+}
+
+int peer_flush(void *of) {
+    struct store *store = of;
+    return store->env->log_flush(store->env, NULL);
+}
+
+int peer_session(void *store, void **out) {
+    struct session *own = calloc(1, sizeof *own);
+
+    if (own == NULL)
+        return DB_RUNRECOVERY;
+    own->store = store;
+    own->key.flags = own->value.flags = DB_DBT_USERMEM;
+    own->key.ulen = own->value.ulen = KEPT;
+    own->key.data = malloc(KEPT);
+    own->value.data = malloc(KEPT);
+    if (own->key.data == NULL || own->value.data == NULL) {
+        peer_end(own);
+        return DB_RUNRECOVERY;
+    }
+    *out = own;
+    return 0;
+}
+
+void peer_end(void *session) {
+    struct session *own = session;
+    free(own->key.data);
+    free(own->value.data);
+    free(own);
+}
+
+static int told(int code) {
+    if (code == DB_NOTFOUND)
+        return PEER_NONE;
+    return code == DB_LOCK_DEADLOCK || code == DB_LOCK_NOTGRANTED ? PEER_AGAIN : code;
+}
+
+int peer_begin(void *session, int writes) {
+    struct session *own = session;
+    DB_ENV *env = own->store->env;
+    own->txn = NULL;
+    return writes ? told(env->txn_begin(env, NULL, &own->txn, 0)) : 0;
+}
+
+int peer_commit(void *session) {
+    struct session *own = session;
+    struct store *store = own->store;
+    DB_TXN *txn = own->txn;
+    int code;
+
+    own->txn = NULL;
+    if (txn == NULL)
+        return 0;
+    code = txn->commit(txn, 0);
+    if (code == 0 && __atomic_add_fetch(&store->commits, 1, __ATOMIC_RELAXED) % 256 == 0)
+        code = store->env->txn_checkpoint(store->env, CHECKPOINT_KIB, 0, 0);
+    return told(code);
+}
+
+void peer_abort(void *session) {
+    struct session *own = session;
+    if (own->txn != NULL)
+        own->txn->abort(own->txn);
+    own->txn = NULL;
+}
+
+/* Makes room for a value that did not fit; whether to try again. */
+static int widen(DBT *item, int code) {
+    void *larger;
+    if (code != DB_BUFFER_SMALL || item->size <= item->ulen)
+        return 0;
+    if ((larger = realloc(item->data, item->size)) == NULL)
+        return 0;
+    item->data = larger;
+    item->ulen = item->size;
+    return 1;
+}
+
+static DBT given(const void *data, size_t len) {
+    DBT item;
+    memset(&item, 0, sizeof item);
+    item.data = (void *)data;
+    item.size = (u_int32_t)len;
+    return item;
+}
+
+int peer_get(void *session, const void *key, size_t key_len, const void **value, size_t *value_len) {
+    struct session *own = session;
+    DB *db = own->store->db;
+    DBT name = given(key, key_len);
+    int code;
+
+    do
+        code = db->get(db, own->txn, &name, &own->value, 0);
+    while (widen(&own->value, code));
+    *value = own->value.data;
+    *value_len = own->value.size;
+    return told(code);
+}
+
+int peer_put(void *session, const void *key, size_t key_len, const void *value, size_t value_len) {
+    struct session *own = session;
+    DB *db = own->store->db;
+    DBT name = given(key, key_len), item = given(value, value_len);
+    return told(db->put(db, own->txn, &name, &item, 0));
+}
+
+int peer_delete(void *session, const void *key, size_t key_len) {
+    struct session *own = session;
+    DB *db = own->store->db;
+    DBT name = given(key, key_len);
+    return told(db->del(db, own->txn, &name, 0));
+}
+
+static int step(struct session *own, u_int32_t how, const void **found, size_t *found_len,
+                const void **value, size_t *value_len) {
+    int code;
+
+    do
+        code = own->cursor->get(own->cursor, &own->key, &own->value, how);
+    while (widen(&own->key, code) || widen(&own->value, code));
+    *found = own->key.data;
+    *found_len = own->key.size;
+    *value = own->value.data;
+    *value_len = own->value.size;
+    return told(code);
+}
+
+int peer_seek(void *session, const void *key, size_t key_len, const void **found, size_t *found_len,
+              const void **value, size_t *value_len) {
+    struct session *own = session;
+    DB *db = own->store->db;
+    int code;
+
+    peer_rest(session);
+    if ((code = db->cursor(db, own->txn, &own->cursor, DB_READ_COMMITTED)) != 0)
+        return told(code);
+    if (key != NULL && key_len <= own->key.ulen) {
+        memcpy(own->key.data, key, key_len);
+        own->key.size = (u_int32_t)key_len;
+    }
+    return step(own, key == NULL ? DB_FIRST : DB_SET_RANGE, found, found_len, value, value_len);
+}
+
+int peer_next(void *session, const void **found, size_t *found_len, const void **value,
+              size_t *value_len) {
+    return step(session, DB_NEXT, found, found_len, value, value_len);
+}
+
+void peer_rest(void *session) {
+    struct session *own = session;
+    if (own->cursor != NULL)
+        own->cursor->close(own->cursor);
+    own->cursor = NULL;
+}

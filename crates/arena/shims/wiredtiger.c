@@ -1,0 +1,197 @@
+/* WiredTiger: a B-tree table with a write-ahead log, snapshot isolation.
+ *
+ * SYNC: transaction_sync with method=fsync, group commit by the log's slots. LAZY and NOSYNC:
+ * method=none, the log is written to the kernel by each commit; its records have checksums, so a
+ * power cut leaves a prefix. VOLATILE: no log. Checkpoints each minute, as MongoDB has them, which
+ * also lets old logs go. */
+#include "peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wiredtiger.h>
+
+static const char *const URI = "table:records";
+
+struct session {
+    WT_SESSION *session;
+    WT_CURSOR *cursor;
+};
+
+const char *peer_version(void) { return wiredtiger_version(NULL, NULL, NULL); }
+
+const char *peer_error(int code) { return wiredtiger_strerror(code); }
+
+static const char *const LOGS[] = {
+    "log=(enabled=true),transaction_sync=(enabled=true,method=fsync)",
+    "log=(enabled=true),transaction_sync=(enabled=true,method=none)",
+    "log=(enabled=true),transaction_sync=(enabled=true,method=none)",
+    "log=(enabled=false)",
+};
+
+const char *peer_settings(int class_of_durability) { return LOGS[class_of_durability]; }
+
+const char *peer_why(void) {
+    return "its manual: Commit-level durability; snapshot isolation, checkpoint each 60 s, B-tree";
+}
+
+int peer_open(const char *dir, int class_of_durability, size_t cache, void **store) {
+    char config[512];
+    WT_CONNECTION *connection;
+    WT_SESSION *session;
+    int code;
+
+    snprintf(config, sizeof config, "create,session_max=64,cache_size=%zu,checkpoint=(wait=60),%s", cache,
+             LOGS[class_of_durability]);
+    if ((code = wiredtiger_open(dir, NULL, config, &connection)) != 0)
+        return code;
+    if ((code = connection->open_session(connection, NULL, NULL, &session)) == 0)
+        code = session->create(session, URI, "key_format=u,value_format=u");
+    if (code == 0)
+        code = session->close(session, NULL);
+    if (code != 0)
+        connection->close(connection, NULL);
+    else
+        *store = connection;
+    return code;
+}
+
+int peer_flush(void *store) {
+    WT_CONNECTION *connection = store;
+    WT_SESSION *session;
+    int code;
+
+    if ((code = connection->open_session(connection, NULL, NULL, &session)) != 0)
+        return code;
+    code = session->log_flush(session, "sync=on");
+    /* Without a log only a checkpoint makes durable. */
+    if (code != 0)
+        code = session->checkpoint(session, NULL);
+    session->close(session, NULL);
+    return code;
+}
+
+int peer_close(void *store) {
+    WT_CONNECTION *connection = store;
+    return connection->close(connection, NULL);
+}
+
+int peer_session(void *store, void **out) {
+    WT_CONNECTION *connection = store;
+    struct session *own = calloc(1, sizeof *own);
+    int code;
+
+    if (own == NULL)
+        return WT_PANIC;
+    code = connection->open_session(connection, NULL, "isolation=snapshot", &own->session);
+    if (code == 0 &&
+        (code = own->session->open_cursor(own->session, URI, NULL, NULL, &own->cursor)) != 0)
+        own->session->close(own->session, NULL);
+    if (code != 0)
+        free(own);
+    else
+        *out = own;
+    return code;
+}
+
+void peer_end(void *session) {
+    struct session *own = session;
+    own->session->close(own->session, NULL);
+    free(own);
+}
+
+static int told(int code) {
+    return code == WT_NOTFOUND ? PEER_NONE : code == WT_ROLLBACK ? PEER_AGAIN : code;
+}
+
+int peer_begin(void *session, int writes) {
+    struct session *own = session;
+    (void)writes;
+    return own->session->begin_transaction(own->session, NULL);
+}
+
+int peer_commit(void *session) {
+    struct session *own = session;
+    return told(own->session->commit_transaction(own->session, NULL));
+}
+
+void peer_abort(void *session) {
+    struct session *own = session;
+    own->session->rollback_transaction(own->session, NULL);
+}
+
+static void set_key(WT_CURSOR *cursor, const void *key, size_t key_len) {
+    WT_ITEM item = {.data = key, .size = key_len};
+    cursor->set_key(cursor, &item);
+}
+
+static int value_of(WT_CURSOR *cursor, const void **value, size_t *value_len) {
+    WT_ITEM item;
+    int code = cursor->get_value(cursor, &item);
+    *value = item.data;
+    *value_len = item.size;
+    return told(code);
+}
+
+int peer_get(void *session, const void *key, size_t key_len, const void **value, size_t *value_len) {
+    struct session *own = session;
+    int code;
+
+    set_key(own->cursor, key, key_len);
+    code = own->cursor->search(own->cursor);
+    return code != 0 ? told(code) : value_of(own->cursor, value, value_len);
+}
+
+int peer_put(void *session, const void *key, size_t key_len, const void *value, size_t value_len) {
+    struct session *own = session;
+    WT_ITEM item = {.data = value, .size = value_len};
+
+    set_key(own->cursor, key, key_len);
+    own->cursor->set_value(own->cursor, &item);
+    return told(own->cursor->insert(own->cursor));
+}
+
+int peer_delete(void *session, const void *key, size_t key_len) {
+    struct session *own = session;
+    set_key(own->cursor, key, key_len);
+    return told(own->cursor->remove(own->cursor));
+}
+
+static int record_of(WT_CURSOR *cursor, const void **found, size_t *found_len, const void **value,
+                     size_t *value_len) {
+    WT_ITEM item;
+    int code = cursor->get_key(cursor, &item);
+    *found = item.data;
+    *found_len = item.size;
+    return code != 0 ? told(code) : value_of(cursor, value, value_len);
+}
+
+int peer_seek(void *session, const void *key, size_t key_len, const void **found, size_t *found_len,
+              const void **value, size_t *value_len) {
+    struct session *own = session;
+    WT_CURSOR *cursor = own->cursor;
+    int code, where = 0;
+
+    if (key == NULL) {
+        cursor->reset(cursor);
+        code = cursor->next(cursor);
+    } else {
+        set_key(cursor, key, key_len);
+        code = cursor->search_near(cursor, &where);
+        if (code == 0 && where < 0)
+            code = cursor->next(cursor);
+    }
+    return code != 0 ? told(code) : record_of(cursor, found, found_len, value, value_len);
+}
+
+int peer_next(void *session, const void **found, size_t *found_len, const void **value,
+              size_t *value_len) {
+    struct session *own = session;
+    int code = own->cursor->next(own->cursor);
+    return code != 0 ? told(code) : record_of(own->cursor, found, found_len, value, value_len);
+}
+
+void peer_rest(void *session) {
+    struct session *own = session;
+    own->cursor->reset(own->cursor);
+}

@@ -1,0 +1,280 @@
+//! The driver: starts a process for each engine, lets them take turns, keeps what they answer.
+//!
+//! In each stage all engines hold a store with the same records. Each task is done once by all to
+//! warm up, then in rounds A B C, C B A, ..., so that what disturbs the machine disturbs all, and
+//! once more while system calls are counted.
+
+mod child;
+mod environment;
+pub(crate) mod plan;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::peers::ENTRIES;
+use crate::report::record::{Cell, Ending, Entrant, Report, Row, StageReport, Standing};
+use crate::report::table;
+use crate::spec::{Bound, Command, Reply, Work};
+use child::Child;
+use plan::{Stage, Task};
+
+/// Longest that a command may take beyond the time it was given.
+const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// What the command line asks for.
+pub(crate) struct Settings {
+    pub(crate) plan: String,
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) engines: Vec<String>,
+    pub(crate) dir: PathBuf,
+    pub(crate) seed: u64,
+    /// Whether rows are printed as they come.
+    pub(crate) print: bool,
+}
+
+/// Seconds of work before a process is killed.
+const CHURN: f64 = 0.1;
+
+/// One engine in one stage.
+struct Runner {
+    name: &'static str,
+    dir: PathBuf,
+    child: Option<Child>,
+}
+
+struct Field<'s> {
+    settings: &'s Settings,
+    program: PathBuf,
+    report: Report,
+    bar: ProgressBar,
+}
+
+/// Measures the whole plan.
+pub(crate) fn run(settings: &Settings) -> std::io::Result<Report> {
+    let entrants = ENTRIES.iter().filter(|e| settings.engines.iter().any(|n| n == e.name));
+    let entrants = entrants.map(|entry| Entrant {
+        name: entry.name.into(),
+        what: entry.what.into(),
+        version: None,
+        missing: None,
+        standings: Vec::new(),
+    });
+    let report = Report {
+        plan: settings.plan.clone(),
+        environment: environment::describe(settings),
+        entrants: entrants.collect(),
+        stages: Vec::new(),
+    };
+    let program = std::env::current_exe()?;
+    let turns = |stage: &Stage| stage.tasks.iter().map(|t| turns(stage, t)).sum::<usize>();
+    let steps: usize = settings.stages.iter().map(|s| 2 + turns(s)).sum();
+    let bar = ProgressBar::new((steps * report.entrants.len()) as u64);
+    let style = "{elapsed_precise} [{wide_bar}] {percent}% {eta} left  {msg}";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    let mut field = Field { settings, program, report, bar };
+    for stage in &settings.stages {
+        field.stage(stage)?;
+    }
+    field.bar.finish_and_clear();
+    let end = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    field.report.environment.push(("load at end".into(), end.trim().into()));
+    Ok(field.report)
+}
+
+/// Rounds of a task, with one to warm up before and one to count calls behind, where they are of use.
+fn turns(stage: &Stage, task: &Task) -> usize {
+    stage.rounds + usize::from(is_warmed(task)) + usize::from(task.work.has_calls())
+}
+
+fn is_warmed(task: &Task) -> bool {
+    !task.work.is_load() && task.work != Work::Compact
+}
+
+impl Field<'_> {
+    fn stage(&mut self, stage: &Stage) -> std::io::Result<()> {
+        let root = self.settings.dir.join("stage");
+        std::fs::create_dir_all(&root)?;
+        let mut runners = self.open(stage, &root);
+        let mut rows = Vec::new();
+        for task in &stage.tasks {
+            let row = self.task(stage, task, &mut runners);
+            if self.settings.print {
+                self.bar.suspend(|| table::print_row(stage.name, stage.class, &row));
+            }
+            rows.push(row);
+        }
+        let endings = self.close(stage, runners);
+        let (name, class, shape) = (stage.name.to_owned(), stage.class, stage.shape);
+        let report = StageReport { name, class, shape, rows, endings };
+        if self.settings.print {
+            self.bar.suspend(|| table::print_endings(&report));
+        }
+        self.report.stages.push(report);
+        std::fs::remove_dir_all(&root)
+    }
+
+    fn open(&mut self, stage: &Stage, root: &Path) -> Vec<Runner> {
+        let mut runners = Vec::new();
+        for entry in ENTRIES {
+            let Some(at) = self.report.entrants.iter().position(|e| e.name == entry.name) else {
+                continue;
+            };
+            self.step(|| format!("{} {}: {} opens", stage.name, stage.class.name(), entry.name));
+            if self.report.entrants[at].missing.is_some() {
+                continue;
+            }
+            let dir = root.join(entry.name);
+            let command = Command::Open {
+                dir: dir.to_string_lossy().into_owned(),
+                class: stage.class,
+                shape: stage.shape,
+                seed: self.settings.seed,
+                fill: stage.fill,
+                memory: stage.memory,
+            };
+            let (child, reply) = match Child::start(&self.program, entry.name) {
+                Ok(mut child) => {
+                    let reply = child.ask(&command, &dir, PATIENCE).0;
+                    (Some(child), reply)
+                }
+                Err(error) => (None, Reply::Failed { reason: error.to_string() }),
+            };
+            if self.admit(at, stage, reply) {
+                runners.push(Runner { name: entry.name, dir, child });
+            }
+        }
+        runners
+    }
+
+    /// Notes how an engine was opened or why not.
+    fn admit(&mut self, at: usize, stage: &Stage, reply: Reply) -> bool {
+        let entrant = &mut self.report.entrants[at];
+        let (settings, why) = match reply {
+            Reply::Open { version, settings, why } => {
+                entrant.version = Some(version);
+                (Some(settings), why)
+            }
+            Reply::Missing { reason } => {
+                entrant.missing = Some(reason);
+                return false;
+            }
+            Reply::Absent { reason } => (None, reason),
+            Reply::Failed { reason } => (None, format!("failed in {}: {reason}", stage.name)),
+            other => (None, format!("answered with {other:?}")),
+        };
+        let opened = settings.is_some();
+        let standing = Standing { class: stage.class, settings, why };
+        if !entrant.standings.contains(&standing) {
+            entrant.standings.push(standing);
+        }
+        opened
+    }
+
+    fn task(&mut self, stage: &Stage, task: &Task, runners: &mut [Runner]) -> Row {
+        let mut cells: Vec<Cell> =
+            runners.iter().map(|r| Cell { engine: r.name.into(), ..Cell::default() }).collect();
+        let last = turns(stage, task);
+        for turn in 0..last {
+            let warm = is_warmed(task) && turn == 0;
+            let audit = task.work.has_calls() && turn + 1 == last;
+            for i in 0..runners.len() {
+                let i = if turn % 2 == 0 { i } else { runners.len() - 1 - i };
+                let runner = &mut runners[i];
+                self.step(|| {
+                    format!("{} {}: {} {}", stage.name, stage.class.name(), task.name, runner.name)
+                });
+                // A pass to warm up or to count calls may be short.
+                let share = if audit || warm { 0.25 } else { 1.0 };
+                let bound = Bound { seconds: task.bound.seconds * share, ..task.bound };
+                runner.turn(&mut cells[i], task.work, bound, warm, audit);
+            }
+        }
+        Row { name: task.name.clone(), work: task.work, bound: task.bound, cells }
+    }
+
+    fn close(&mut self, stage: &Stage, runners: Vec<Runner>) -> Vec<Ending> {
+        let mut endings = Vec::new();
+        for mut runner in runners {
+            self.step(|| format!("{} closes", runner.name));
+            if runner.child.is_none() {
+                continue;
+            }
+            let mut end = Ending {
+                engine: runner.name.into(),
+                records: 0,
+                disk_bytes: 0,
+                apparent_bytes: 0,
+                reopen_s: 0.0,
+                killed_open_s: None,
+                trouble: None,
+            };
+            match runner.end(&self.program, stage, self.settings.seed) {
+                Reply::Closed { records, disk_bytes, apparent_bytes, reopen_s, killed_open_s } => {
+                    end.killed_open_s = killed_open_s;
+                    end = Ending { records, disk_bytes, apparent_bytes, reopen_s, ..end };
+                }
+                Reply::Failed { reason } => end.trouble = Some(reason),
+                other => end.trouble = Some(format!("answered with {other:?}")),
+            }
+            endings.push(end);
+        }
+        endings
+    }
+
+    fn step(&self, what: impl FnOnce() -> String) {
+        self.bar.inc(1);
+        self.bar.set_message(what());
+    }
+}
+
+impl Runner {
+    /// Ends the store's life, where the stage says so by killing its process in the midst of work.
+    fn end(&mut self, program: &Path, stage: &Stage, seed: u64) -> Reply {
+        let ended = || Reply::Failed { reason: "the process has ended".into() };
+        let Some(mut child) = self.child.take() else { return ended() };
+        if !stage.kill {
+            return child.ask(&Command::Close, &self.dir, PATIENCE).0;
+        }
+        let churn = Command::Churn { seconds: CHURN };
+        let records = match child.ask(&churn, &self.dir, PATIENCE).0 {
+            Reply::Churned { records } => records,
+            other => return other,
+        };
+        child.kill();
+        let dir = self.dir.to_string_lossy().into_owned();
+        let (class, shape) = (stage.class, stage.shape);
+        let recover = Command::Recover { dir, class, shape, seed, records };
+        match Child::start(program, self.name) {
+            Ok(mut child) => child.ask(&recover, &self.dir, PATIENCE).0,
+            Err(error) => Reply::Failed { reason: error.to_string() },
+        }
+    }
+
+    /// One measurement. An engine that failed is left out of what follows on this store.
+    fn turn(&mut self, cell: &mut Cell, work: Work, bound: Bound, warm: bool, audit: bool) {
+        let Some(child) = self.child.as_mut() else {
+            cell.trouble.get_or_insert_with(|| "failed in an earlier row of this stage".into());
+            return;
+        };
+        let limit = PATIENCE + Duration::from_secs_f64(bound.seconds * 10.0);
+        let (reply, peak) = child.ask(&Command::Run { work, bound, audit }, &self.dir, limit);
+        match reply {
+            Reply::Ran { sample } if audit => cell.audit = Some(*sample),
+            Reply::Ran { .. } if warm => {}
+            Reply::Ran { sample } => {
+                cell.take(*sample);
+                cell.disk_peak = cell.disk_peak.max(peak);
+            }
+            Reply::Absent { reason } => cell.trouble = Some(reason),
+            Reply::Failed { reason } => {
+                cell.trouble = Some(reason);
+                self.child = None;
+            }
+            other => cell.trouble = Some(format!("answered with {other:?}")),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Zubilo through its own interface.
+//!
+//! SYNC `Durability::Sync`, LAZY `Durability::LAZY`, NOSYNC and VOLATILE `Durability::NoSync`: the
+//! options of these names, everything else by default. `zubilo-map` adds `writable_map`.
+
+use std::path::Path;
+
+use zubilo::{Durability, Env, Options, ReadTable, WriteTable};
+
+use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer};
+use crate::spec::Class;
+
+const TABLE: &str = "records";
+
+pub(crate) struct Zubilo {
+    env: Env,
+}
+
+pub(crate) struct Thread<'e> {
+    env: &'e Env,
+    reader: zubilo::Reader,
+}
+
+impl Engine for Zubilo {
+    type Session<'e> = Thread<'e>;
+
+    fn open(dir: &Path, class: Class, variant: Variant) -> Outcome<(Zubilo, About)> {
+        let durability = match class {
+            Class::Sync => Durability::Sync,
+            Class::Lazy => Durability::LAZY,
+            Class::NoSync | Class::Volatile => Durability::NoSync,
+        };
+        let map = variant == Variant::Map;
+        let options = Options::new().durability(durability).writable_map(map);
+        let env = options.open(dir.join("zubilo")).map_err(Fault::of("open"))?;
+        let mut write = env.write().map_err(Fault::of("begin"))?;
+        write.table_or_create(TABLE).map_err(Fault::of("create the table"))?;
+        write.commit().map_err(Fault::of("commit"))?;
+        let about = About {
+            version: option_env!("ARENA_COMMIT").map_or(env!("CARGO_PKG_VERSION").into(), |c| {
+                format!("{} at {c}", env!("CARGO_PKG_VERSION"))
+            }),
+            settings: format!("{durability:?}{}", if map { ", writable_map" } else { "" }),
+            why: "the option of the class's name; defaults otherwise".into(),
+        };
+        Ok((Zubilo { env }, about))
+    }
+
+    fn session(&self) -> Outcome<Thread<'_>> {
+        Ok(Thread { env: &self.env, reader: self.env.reader().map_err(Fault::of("reader"))? })
+    }
+
+    fn flush(&self) -> Outcome<()> {
+        self.env.sync().map_err(Fault::of("sync"))
+    }
+
+    fn close(self) -> Outcome<()> {
+        self.env.close().map_err(Fault::of("close"))
+    }
+}
+
+impl Session for Thread<'_> {
+    type Reader<'t> = ReadTable<'t>;
+    type Writer<'t> = WriteTable<'t>;
+
+    #[inline(always)]
+    fn read<R>(
+        &mut self,
+        work: impl for<'t> FnOnce(&mut ReadTable<'t>) -> Outcome<R>,
+    ) -> Outcome<R> {
+        let read = self.reader.begin().map_err(Fault::of("begin"))?;
+        let mut table = read.table(TABLE).map_err(Fault::of("table"))?;
+        work(&mut table)
+    }
+
+    #[inline(always)]
+    fn write<R: Send>(
+        &mut self,
+        work: impl for<'t> Fn(&mut WriteTable<'t>) -> Outcome<R> + Send,
+    ) -> Outcome<R> {
+        let mut write = self.env.write().map_err(Fault::of("begin"))?;
+        let result = work(&mut write.table(TABLE).map_err(Fault::of("table"))?)?;
+        write.commit().map_err(Fault::of("commit"))?;
+        Ok(result)
+    }
+
+    fn write_shared<R: Send>(
+        &mut self,
+        work: impl for<'t> Fn(&mut WriteTable<'t>) -> Outcome<R> + Send,
+    ) -> Outcome<R> {
+        let done = self.env.update(move |txn| Ok(work(&mut txn.table(TABLE)?)));
+        done.map_err(Fault::of("update"))?
+    }
+}
+
+impl Reader for ReadTable<'_> {
+    #[inline(always)]
+    fn get<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
+        ReadTable::get(self, key).map(see).map_err(Fault::of("get"))
+    }
+
+    #[inline(always)]
+    fn get_many(&mut self, keys: &[&[u8]], see: impl FnMut(usize, Option<&[u8]>)) -> Outcome<()> {
+        self.get_many_with(keys, see).map_err(Fault::of("get_many_with"))
+    }
+
+    #[inline(always)]
+    fn walk(
+        &mut self,
+        from: Option<&[u8]>,
+        most: u64,
+        mut see: impl FnMut(&[u8], &[u8]),
+    ) -> Outcome<u64> {
+        let records = match from {
+            Some(from) => self.range(from..),
+            None => self.iter(),
+        };
+        let mut count = 0;
+        for record in records.take(usize::try_from(most).unwrap_or(usize::MAX)) {
+            let (key, value) = record.map_err(Fault::of("next"))?;
+            see(key, value);
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+impl Writer for WriteTable<'_> {
+    #[inline(always)]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+        WriteTable::put(self, key, value).map_err(Fault::of("put"))
+    }
+
+    #[inline(always)]
+    fn get<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
+        WriteTable::get(self, key).map(see).map_err(Fault::of("get"))
+    }
+
+    #[inline(always)]
+    fn delete(&mut self, key: &[u8]) -> Outcome<()> {
+        WriteTable::delete(self, key).map(drop).map_err(Fault::of("delete"))
+    }
+}

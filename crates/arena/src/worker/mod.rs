@@ -1,0 +1,360 @@
+//! The process of one engine: reads commands from its input, one line of JSON each, and answers
+//! each with one line. It holds one store at a time and does one thing at a time.
+
+mod audit;
+mod fence;
+mod flock;
+mod meter;
+mod mix;
+mod reads;
+mod sleeper;
+mod timing;
+mod writes;
+
+use std::io::{BufRead, Write};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::data::{Data, is_whole};
+use crate::peers::{
+    self, About, ENTRIES, Engine, Fault, Outcome, Reader, Session, Variant, with_engine,
+};
+use crate::spec::{Audit, Bound, Class, Command, Costs, Part, Pick, Reply, Sample, Shape, Work};
+use fence::Fence;
+use flock::{FLOCKS, Flock};
+use meter::Meter;
+
+/// Records a transaction when a store is filled for later measurements.
+const FILL: u64 = 10_000;
+
+/// Serves until the input ends.
+pub(crate) fn run(name: &str) {
+    if with_engine!(name, serve()).is_none() {
+        let reason = match ENTRIES.iter().any(|entry| entry.name == name) {
+            true => format!("this build has no {name}: build with its feature"),
+            false => format!("there is no engine called {name}"),
+        };
+        answer(&Reply::Missing { reason });
+    }
+}
+
+fn answer(reply: &Reply) {
+    let mut line = serde_json::to_string(reply).expect("replies have no odd keys");
+    line.push('\n');
+    let mut out = std::io::stdout().lock();
+    // A driver that is gone reads nothing more; the input ends next.
+    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+}
+
+fn serve<E: Engine>(variant: Variant) {
+    let mut yard: Option<Yard<E>> = None;
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        let reply = match serde_json::from_str(&line) {
+            Ok(command) => obey(&mut yard, variant, command).unwrap_or_else(|fault| match fault {
+                Fault::Absent(reason) => Reply::Absent { reason },
+                Fault::Missing(reason) => Reply::Missing { reason },
+                Fault::Failed(reason) => Reply::Failed { reason },
+            }),
+            Err(error) => Reply::Failed { reason: format!("{line}: {error}") },
+        };
+        answer(&reply);
+    }
+}
+
+fn obey<E: Engine>(
+    yard: &mut Option<Yard<E>>,
+    variant: Variant,
+    command: Command,
+) -> Outcome<Reply> {
+    match command {
+        Command::Open { dir, class, shape, seed, fill, memory } => {
+            *yard = None;
+            peers::share_memory(memory);
+            let data = data_of(shape, seed);
+            let (mut opened, about) = Yard::<E>::open(dir.into(), class, variant, data)?;
+            if fill {
+                opened.fill()?;
+            }
+            if let Some(bytes) = memory {
+                opened.confine(bytes)?;
+            }
+            *yard = Some(opened);
+            let About { version, settings, why } = about;
+            Ok(Reply::Open { version, settings, why })
+        }
+        Command::Run { work, bound, audit } => {
+            let yard = yard.as_mut().ok_or_else(not_open)?;
+            let sample = yard.run(work, bound, audit)?;
+            Ok(Reply::Ran { sample: Box::new(sample) })
+        }
+        Command::Close => yard.take().ok_or_else(not_open)?.close(),
+        Command::Churn { seconds } => {
+            let yard = yard.as_mut().ok_or_else(not_open)?;
+            yard.work(Work::Crud, Bound { ops: u64::MAX, seconds })?;
+            Ok(Reply::Churned { records: yard.records() })
+        }
+        Command::Recover { dir, class, shape, seed, records } => {
+            *yard = None;
+            let began = Instant::now();
+            let (opened, _) = Yard::<E>::open(dir.into(), class, variant, data_of(shape, seed))?;
+            let killed_open_s = began.elapsed().as_secs_f64();
+            // Without a log nothing is promised but that what is there is whole.
+            let least = if class == Class::Volatile { 0 } else { records };
+            opened.leave(least..=records, Some(killed_open_s))
+        }
+    }
+}
+
+/// Flocks are equally large.
+fn data_of(mut shape: Shape, seed: u64) -> Data {
+    shape.records = shape.records.div_ceil(FLOCKS).max(4) * FLOCKS;
+    Data::new(shape, seed)
+}
+
+fn not_open() -> Fault {
+    Fault::Failed("no store is open".into())
+}
+
+/// What a measurement found, before the store has settled.
+struct Done {
+    main: Part,
+    readers: Option<Part>,
+    during: Costs,
+    user_bytes: u64,
+    growth: Vec<(u64, u64)>,
+    note: Option<String>,
+}
+
+impl Done {
+    fn of(main: Part, during: Costs) -> Done {
+        Done { main, readers: None, during, user_bytes: 0, growth: Vec::new(), note: None }
+    }
+}
+
+thread_local! {
+    /// The device whose writes are counted.
+    static DEVICE: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Runs the part of a measurement that counts.
+fn timed<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Costs)> {
+    let meter = Meter::start(DEVICE.get());
+    let result = work()?;
+    Ok((result, meter.stop()))
+}
+
+/// A store and what is known about it.
+struct Yard<E> {
+    /// None only while the store is made anew.
+    engine: Option<E>,
+    dir: PathBuf,
+    class: Class,
+    variant: Variant,
+    data: Data,
+    /// Of the records that are there; none in an empty store.
+    flocks: Vec<Flock>,
+    /// Measurements so far: each chooses other keys.
+    runs: u64,
+    /// Around this process, where memory is limited.
+    fence: Option<Fence>,
+}
+
+impl<E: Engine> Yard<E> {
+    fn open(dir: PathBuf, class: Class, variant: Variant, data: Data) -> Outcome<(Yard<E>, About)> {
+        std::fs::create_dir_all(&dir).map_err(Fault::of("create the directory"))?;
+        DEVICE.set(meter::device_of(&dir));
+        let (engine, about) = E::open(&dir, class, variant)?;
+        let engine = Some(engine);
+        let yard =
+            Yard { engine, dir, class, variant, data, flocks: Vec::new(), runs: 0, fence: None };
+        Ok((yard, about))
+    }
+
+    /// Opens the filled store anew with as little memory as `bytes`, nothing of it cached.
+    fn confine(&mut self, bytes: u64) -> Outcome<()> {
+        if let Some(engine) = self.engine.take() {
+            engine.close()?;
+        }
+        fence::forget_files(&self.dir)?;
+        self.fence = Some(Fence::around(bytes)?);
+        self.engine = Some(E::open(&self.dir, self.class, self.variant)?.0);
+        Ok(())
+    }
+
+    /// Records that there must be.
+    fn records(&self) -> u64 {
+        self.flocks.iter().map(Flock::len).sum()
+    }
+
+    fn engine(&self) -> Outcome<&E> {
+        self.engine.as_ref().ok_or_else(not_open)
+    }
+
+    /// A new, empty store in the place of the old one.
+    fn renew(&mut self) -> Outcome<()> {
+        if let Some(engine) = self.engine.take() {
+            engine.close()?;
+        }
+        std::fs::remove_dir_all(&self.dir).map_err(Fault::of("remove the old store"))?;
+        std::fs::create_dir_all(&self.dir).map_err(Fault::of("create the directory"))?;
+        self.flocks = Vec::new();
+        self.engine = Some(E::open(&self.dir, self.class, self.variant)?.0);
+        Ok(())
+    }
+
+    fn fill(&mut self) -> Outcome<()> {
+        self.load(false, FILL)?;
+        self.settle().map(drop)
+    }
+
+    fn load(&mut self, sorted: bool, batch: u64) -> Outcome<Done> {
+        let engine = self.engine.as_ref().ok_or_else(not_open)?;
+        let done = writes::load(&mut engine.session()?, &self.data, sorted, batch)?;
+        self.flocks = Flock::all(self.data.shape.records);
+        Ok(done)
+    }
+
+    /// What a flusher, a compactor or the kernel still has to do must not fall into the turn of
+    /// another engine, and belongs to the cost of the work that caused it.
+    fn settle(&self) -> Outcome<Costs> {
+        let engine = self.engine()?;
+        let ((), costs) = timed(|| {
+            engine.flush()?;
+            engine.settle()
+        })?;
+        Ok(costs)
+    }
+
+    fn run(&mut self, work: Work, bound: Bound, audit: bool) -> Outcome<Sample> {
+        if work.is_load() || matches!(work, Work::Insert { fresh: true, .. }) {
+            self.renew()?;
+            if !matches!(work, Work::Load { .. }) {
+                self.fill()?;
+            }
+        } else if self.flocks.is_empty() {
+            return Err(Fault::Failed("the store is empty".into()));
+        }
+        self.runs += 1;
+        meter::forget_peak();
+        let counters = audit.then(audit::Counters::start);
+        let done = self.work(work, bound)?;
+        let counted = counters.map(|counters| counters.map(audit::Counters::stop));
+        let settled = meter::sum(self.settle()?, &done.during);
+        let (audit, audit_missing): (Option<Audit>, _) = match counted {
+            Some(Ok(audit)) => (Some(audit), None),
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        let (disk_bytes, apparent_bytes) = crate::disk::usage(&self.dir);
+        Ok(Sample {
+            main: done.main,
+            readers: done.readers,
+            during: done.during,
+            settled,
+            user_bytes: done.user_bytes,
+            peak_memory: meter::peak_memory(),
+            disk_bytes,
+            apparent_bytes,
+            growth: done.growth,
+            note: done.note,
+            audit,
+            audit_missing,
+        })
+    }
+
+    fn work(&mut self, work: Work, bound: Bound) -> Outcome<Done> {
+        if let Work::Load { sorted, batch } = work {
+            return self.load(sorted, batch);
+        }
+        if work == Work::Compact {
+            let engine = self.engine.as_mut().ok_or_else(not_open)?;
+            let ((), during) = timed(|| engine.compact())?;
+            return Ok(Done::of(
+                Part { ops: 1, seconds: during.wall_s, latency: Vec::new() },
+                during,
+            ));
+        }
+        let engine = self.engine.as_ref().ok_or_else(not_open)?;
+        let (data, flocks) = (&self.data, &mut self.flocks);
+        if let Work::Sleeper { quads } = work {
+            return sleeper::run(engine, data, flocks, &self.dir, quads, bound);
+        }
+        if let Work::Mix { readers, writers } = work {
+            return mix::run(engine, data, flocks, (readers, writers.min(FLOCKS)), bound);
+        }
+        let mut session = engine.session()?;
+        let seed = self.runs;
+        let keys = |flocks: &[Flock], pick| reads::Keys::new(data, flocks, pick, bound.ops, seed);
+        match work {
+            Work::Set => writes::set(&mut session, data, flocks, bound),
+            Work::Get { pick, long } => {
+                reads::get(&mut session, data, &keys(flocks, pick), long, bound)
+            }
+            Work::GetMany { count } => {
+                let keys = keys(flocks, Pick::Uniform);
+                reads::get_many(&mut session, data, &keys, count as usize, bound)
+            }
+            Work::Begin => reads::begin(&mut session, bound),
+            Work::Iterate => {
+                let records = flocks.iter().map(Flock::len).sum();
+                reads::iterate(&mut session, records, bound)
+            }
+            Work::Range { count } => {
+                reads::range::<E>(&mut session, &keys(flocks, Pick::Uniform), count, bound)
+            }
+            Work::Crud => writes::crud(&mut session, data, flocks, 1, bound),
+            Work::Batch { quads } => writes::crud(&mut session, data, flocks, quads, bound),
+            Work::Delete => writes::delete(&mut session, data, flocks, bound),
+            Work::Insert { batch, .. } => writes::insert(&mut session, data, flocks, batch, bound),
+            Work::Remove { batch } => writes::remove(&mut session, data, flocks, batch, bound),
+            Work::Paced { rate } => writes::paced(&mut session, data, flocks, rate, bound),
+            Work::Load { .. } | Work::Mix { .. } | Work::Sleeper { .. } | Work::Compact => {
+                Err(Fault::Failed("dealt with above".into()))
+            }
+        }
+    }
+
+    fn close(self) -> Outcome<Reply> {
+        let expected = self.records();
+        self.leave(expected..=expected, None)
+    }
+
+    /// Closes the store, opens it again, walks over it: so many records must be there, all whole.
+    fn leave(
+        mut self,
+        expected: RangeInclusive<u64>,
+        killed_open_s: Option<f64>,
+    ) -> Outcome<Reply> {
+        if let Some(engine) = self.engine.take() {
+            engine.flush()?;
+            engine.settle()?;
+            engine.close()?;
+        }
+        let (disk_bytes, apparent_bytes) = crate::disk::usage(&self.dir);
+        let began = Instant::now();
+        let (engine, _) = E::open(&self.dir, self.class, self.variant)?;
+        let reopen_s = began.elapsed().as_secs_f64();
+        let (records, damaged) = inspect(&engine)?;
+        engine.close()?;
+        if !expected.contains(&records) || damaged > 0 {
+            let killed = if killed_open_s.is_some() { " after the process was killed" } else { "" };
+            let text = format!(
+                "{records} of {} records after reopening{killed}, {damaged} damaged",
+                expected.end()
+            );
+            return Err(Fault::Failed(text));
+        }
+        Ok(Reply::Closed { records, disk_bytes, apparent_bytes, reopen_s, killed_open_s })
+    }
+}
+
+/// Records that there are, and how many of them are damaged.
+fn inspect(engine: &impl Engine) -> Outcome<(u64, u64)> {
+    let mut damaged = 0;
+    let records = engine.session()?.read(|reader| {
+        reader.walk(None, u64::MAX, |_, value| damaged += u64::from(!is_whole(value)))
+    })?;
+    Ok((records, damaged))
+}

@@ -1,0 +1,214 @@
+//! Measurements of one writer.
+
+use std::time::{Duration, Instant};
+
+use super::flock::{Flock, Quad};
+use super::timing::{Clock, Latency};
+use super::{Done, timed};
+use crate::data::Data;
+use crate::keys::KEY_MAX;
+use crate::peers::{Outcome, Session, Writer};
+use crate::spec::Bound;
+
+/// Records of a new store put in transactions of `batch`; an operation is a record, the latency a
+/// transaction's. Tells how many bytes were put.
+pub(super) fn load(
+    session: &mut impl Session,
+    data: &Data,
+    sorted: bool,
+    batch: u64,
+) -> Outcome<Done> {
+    let records = data.shape.records;
+    // Keys that are scattered by nature are sorted beforehand: the engine sees the same records.
+    let order: Option<Vec<u64>> = sorted.then(|| {
+        let mut keyed: Vec<(Vec<u8>, u64)> =
+            (0..records).map(|s| (data.key(s, &mut [0; KEY_MAX]).to_vec(), s)).collect();
+        keyed.sort_unstable();
+        keyed.into_iter().map(|(_, serial)| serial).collect()
+    });
+    let serial = |i: u64| order.as_ref().map_or(i, |order| order[i as usize]);
+    let (mut latency, mut bytes) = (Latency::new(), 0);
+    let ((), during) = timed(|| {
+        let mut first = 0;
+        while first < records {
+            let last = (first + batch.max(1)).min(records);
+            let began = Instant::now();
+            session.write(|writer| {
+                let (mut key, mut value) = ([0; KEY_MAX], Vec::new());
+                for serial in (first..last).map(serial) {
+                    let key = data.key(serial, &mut key);
+                    let value = data.value(serial, 0, &mut value);
+                    if sorted {
+                        writer.append(key, value)?;
+                    } else {
+                        writer.put(key, value)?;
+                    }
+                }
+                Ok(())
+            })?;
+            latency.add(began);
+            first = last;
+        }
+        Ok(())
+    })?;
+    for serial in 0..records {
+        bytes += data.bytes(serial);
+    }
+    let part = latency.into_part(records, during.wall_s);
+    Ok(Done { user_bytes: bytes, ..Done::of(part, during) })
+}
+
+/// Runs one transaction after the other; `next` does one and tells the bytes put, or none when it
+/// has nothing left to do.
+fn transactions(bound: Bound, mut next: impl FnMut(u64) -> Outcome<Option<u64>>) -> Outcome<Done> {
+    let (mut latency, mut bytes, mut ops) = (Latency::new(), 0, 0);
+    let (seconds, during) = timed(|| {
+        let clock = Clock::start(bound);
+        while clock.goes_on(ops) {
+            let began = Instant::now();
+            let Some(put) = next(ops)? else { break };
+            latency.add(began);
+            bytes += put;
+            ops += 1;
+        }
+        Ok(clock.seconds())
+    })?;
+    Ok(Done { user_bytes: bytes, ..Done::of(latency.into_part(ops, seconds), during) })
+}
+
+pub(super) fn set(
+    session: &mut impl Session,
+    data: &Data,
+    flocks: &mut [Flock],
+    bound: Bound,
+) -> Outcome<Done> {
+    let count = flocks.len();
+    transactions(bound, |i| {
+        let serial = flocks[i as usize % count].grow();
+        session.write(|writer| {
+            let (mut key, mut value) = ([0; KEY_MAX], Vec::new());
+            writer.put(data.key(serial, &mut key), data.value(serial, 0, &mut value))
+        })?;
+        Ok(Some(data.bytes(serial)))
+    })
+}
+
+/// `quads` times CRUD in each transaction.
+pub(super) fn crud(
+    session: &mut impl Session,
+    data: &Data,
+    flocks: &mut [Flock],
+    quads: u64,
+    bound: Bound,
+) -> Outcome<Done> {
+    let count = flocks.len();
+    transactions(bound, |i| {
+        let quads = if quads == 1 {
+            flocks[i as usize % count].quads(1, true)
+        } else {
+            shared_quads(flocks, quads)
+        };
+        if quads.is_empty() {
+            return Ok(None);
+        }
+        session.write(|writer| {
+            let mut value = Vec::new();
+            quads.iter().try_for_each(|quad| quad.apply(writer, data, &mut value))
+        })?;
+        Ok(Some(quads.iter().map(|quad| quad.bytes(data)).sum()))
+    })
+}
+
+/// So many quads from all flocks alike.
+pub(super) fn shared_quads(flocks: &mut [Flock], quads: u64) -> Vec<Quad> {
+    let count = flocks.len() as u64;
+    let share = |i| quads / count + u64::from(i < quads % count);
+    let taken = flocks.iter_mut().zip(0..).flat_map(|(flock, i)| flock.quads(share(i), false));
+    taken.collect()
+}
+
+pub(super) fn delete(
+    session: &mut impl Session,
+    data: &Data,
+    flocks: &mut [Flock],
+    bound: Bound,
+) -> Outcome<Done> {
+    let count = flocks.len();
+    transactions(bound, |i| {
+        let Some(serial) = flocks[i as usize % count].shrink() else { return Ok(None) };
+        session.write(|writer| writer.delete(data.key(serial, &mut [0; KEY_MAX])))?;
+        Ok(Some(0))
+    })
+}
+
+/// `batch` new records in each transaction.
+pub(super) fn insert(
+    session: &mut impl Session,
+    data: &Data,
+    flocks: &mut [Flock],
+    batch: u64,
+    bound: Bound,
+) -> Outcome<Done> {
+    let count = flocks.len();
+    transactions(bound, |_| {
+        let serials: Vec<u64> = (0..batch).map(|i| flocks[i as usize % count].grow()).collect();
+        session.write(|writer| {
+            let (mut key, mut value) = ([0; KEY_MAX], Vec::new());
+            serials.iter().try_for_each(|&serial| {
+                writer.put(data.key(serial, &mut key), data.value(serial, 0, &mut value))
+            })
+        })?;
+        Ok(Some(serials.iter().map(|&serial| data.bytes(serial)).sum()))
+    })
+}
+
+/// `batch` records removed in each transaction, as long as there are that many.
+pub(super) fn remove(
+    session: &mut impl Session,
+    data: &Data,
+    flocks: &mut [Flock],
+    batch: u64,
+    bound: Bound,
+) -> Outcome<Done> {
+    let count = flocks.len();
+    transactions(bound, |_| {
+        let batch = batch.min(flocks.iter().map(|flock| flock.len() - 1).sum());
+        let serials: Vec<u64> =
+            (0..batch).filter_map(|i| flocks[i as usize % count].shrink()).collect();
+        if serials.is_empty() {
+            return Ok(None);
+        }
+        session.write(|writer| {
+            let mut key = [0; KEY_MAX];
+            serials.iter().try_for_each(|&serial| writer.delete(data.key(serial, &mut key)))
+        })?;
+        Ok(Some(0))
+    })
+}
+
+/// CRUD begun `rate` times a second; a latency runs from when its transaction was due.
+pub(super) fn paced(
+    session: &mut impl Session,
+    data: &Data,
+    flocks: &mut [Flock],
+    rate: u64,
+    bound: Bound,
+) -> Outcome<Done> {
+    let (count, mut latency, mut bytes, mut ops) = (flocks.len(), Latency::new(), 0, 0);
+    let period = Duration::from_secs(1) / u32::try_from(rate.max(1)).unwrap_or(u32::MAX);
+    let (seconds, during) = timed(|| {
+        let clock = Clock::start(bound);
+        let mut due = Instant::now();
+        while clock.goes_on(ops) {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            let Some(quad) = flocks[ops as usize % count].quads(1, true).pop() else { break };
+            session.write(|writer| quad.apply(writer, data, &mut Vec::new()))?;
+            latency.add(due);
+            bytes += quad.bytes(data);
+            due += period;
+            ops += 1;
+        }
+        Ok(clock.seconds())
+    })?;
+    Ok(Done { user_bytes: bytes, ..Done::of(latency.into_part(ops, seconds), during) })
+}

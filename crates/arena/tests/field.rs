@@ -1,0 +1,120 @@
+//! The whole field on a few records: each engine of this build runs each kind of work, verifies
+//! what it reads, and comes out in the report.
+
+use std::path::Path;
+use std::process::Command;
+
+const ENGINES: [&str; 5] = ["zubilo", "lmdb", "redb", "fjall", "sled"];
+
+fn arena(dir: &Path, arguments: &[&str]) -> (String, serde_json::Value, String) {
+    let out = dir.join("report");
+    let output = Command::new(env!("CARGO_BIN_EXE_arena"))
+        .args(arguments)
+        .arg("--dir")
+        .arg(dir)
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{errors}");
+    let json = std::fs::read(out.with_extension("json")).unwrap();
+    let html = std::fs::read_to_string(out.with_extension("html")).unwrap();
+    (said, serde_json::from_slice(&json).unwrap(), html)
+}
+
+#[test]
+fn every_engine_does_every_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let engines = ENGINES.join(",");
+    let few = ["--records", "1000", "--rounds", "2", "--seconds", "0.01", "--engines", &engines];
+    let (said, report, html) = arena(dir.path(), &[&["quick"], &few[..]].concat());
+
+    let mut seen = std::collections::BTreeSet::new();
+    for stage in report["stages"].as_array().unwrap() {
+        for end in stage["endings"].as_array().unwrap() {
+            assert_eq!(end["trouble"], serde_json::Value::Null, "{end}");
+            assert!(end["records"].as_u64().unwrap() > 0 && end["disk_bytes"].as_u64() > Some(0));
+            let killed = end["killed_open_s"].as_f64().is_some();
+            let may = stage["name"] == "transactions"
+                && ["sync", "nosync"].iter().any(|c| stage["class"] == *c);
+            assert_eq!(killed, may, "{end}");
+        }
+        for row in stage["rows"].as_array().unwrap() {
+            let name = format!("{} {} {}", stage["name"], stage["class"], row["name"]);
+            assert!(!row["cells"].as_array().unwrap().is_empty(), "{name}");
+            let once =
+                ["redb's benchmark", "sleeping reader"].contains(&stage["name"].as_str().unwrap());
+            for cell in row["cells"].as_array().unwrap() {
+                if row["name"] == "compaction" && !cell["trouble"].is_null() {
+                    assert!(cell["trouble"].as_str().unwrap().contains("smaller"), "{cell}");
+                    continue;
+                }
+                assert_eq!(cell["trouble"], serde_json::Value::Null, "{name}: {cell}");
+                let samples = cell["samples"].as_array().unwrap();
+                assert_eq!(samples.len(), if once { 1 } else { 2 }, "{name}");
+                assert!(samples.iter().all(|s| s["main"]["ops"].as_u64() > Some(0)), "{name}");
+                let timed = !cell["latency"].as_array().unwrap().is_empty();
+                assert!(timed || row["name"] == "compaction", "{name}");
+                let told = samples[0]["growth"].as_array().unwrap().len();
+                assert_eq!(told > 3, stage["name"] == "sleeping reader", "{name}: {told}");
+                seen.insert(cell["engine"].as_str().unwrap().to_owned());
+            }
+            assert!(html.contains(row["name"].as_str().unwrap()), "{name}");
+        }
+    }
+    assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), sorted(&ENGINES));
+    for engine in ENGINES {
+        assert!(said.contains(engine) && html.contains(engine));
+    }
+    for forbidden in ["<script", "http://", "https://", "src="] {
+        assert!(!html.contains(forbidden), "the page fetches something: {forbidden}");
+    }
+    // Nothing of the stores is left.
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+fn sorted<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let mut names = names.to_vec();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn what_cannot_take_part_is_named_with_its_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = [
+        "quick",
+        "--records",
+        "1000",
+        "--rounds",
+        "1",
+        "--seconds",
+        "0.01",
+        "--row",
+        "CRUD",
+        "--engines",
+        "zubilo-c,lmdb,redb",
+    ];
+    // A path that leads nowhere, whatever lies beside the program.
+    let out = dir.path().join("report");
+    let status = Command::new(env!("CARGO_BIN_EXE_arena"))
+        .args(arguments)
+        .args([Path::new("--dir"), dir.path(), Path::new("--out"), &out])
+        .env("ARENA_ZUBILO_C", dir.path().join("none.so"))
+        .output()
+        .unwrap();
+    assert!(status.status.success());
+    let json = std::fs::read(out.with_extension("json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let entrants = report["entrants"].as_array().unwrap();
+    let of = |name: &str| entrants.iter().find(|e| e["name"] == name).unwrap();
+    assert!(of("zubilo-c")["missing"].as_str().unwrap().contains("none.so"));
+    let lazy = of("redb")["standings"].as_array().unwrap().iter();
+    let lazy = lazy.clone().find(|s| s["class"] == "lazy").unwrap();
+    assert_eq!(lazy["settings"], serde_json::Value::Null);
+    assert!(lazy["why"].as_str().unwrap().contains("end with it"));
+    assert!(String::from_utf8_lossy(&status.stdout).contains("MISSING"));
+}
