@@ -10,13 +10,12 @@ pub(crate) struct Rng(u64);
 impl Rng {
     /// From `ZUBILO_SEED`, or the clock; the seed is printed, so that a failure can be repeated.
     pub(crate) fn from_env() -> Rng {
-        let given = std::env::var("ZUBILO_SEED").ok().and_then(|s| s.parse().ok());
-        let seed: u64 = given.unwrap_or_else(|| {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            now.expect("a clock after 1970").as_nanos() as u64
-        });
-        println!("ZUBILO_SEED={seed}");
-        Rng(seed | 1)
+        Rng(seed() | 1)
+    }
+
+    /// From a seed of the caller's.
+    pub(crate) fn new(seed: u64) -> Rng {
+        Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
     pub(crate) fn next(&mut self) -> u64 {
@@ -34,6 +33,22 @@ impl Rng {
     pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }
+}
+
+/// `ZUBILO_SEED`, or the clock; it is printed.
+pub(crate) fn seed() -> u64 {
+    let given = std::env::var("ZUBILO_SEED").ok().and_then(|s| s.parse().ok());
+    let seed: u64 = given.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.expect("a clock after 1970").as_nanos() as u64
+    });
+    println!("ZUBILO_SEED={seed}");
+    seed
+}
+
+/// `ZUBILO_CASES`, or as many as the test asks for.
+pub(crate) fn cases(default: u64) -> u64 {
+    std::env::var("ZUBILO_CASES").ok().and_then(|s| s.parse().ok()).unwrap_or(default)
 }
 
 /// The full check of the newest commit.
