@@ -54,8 +54,9 @@ pub use env::scrub::{Scrub, ScrubReport};
 pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use txn::{
-    Comparator, Cursor, Iter, KeyOrder, OwnedValue, ReadGuard, ReadTable, ReadTxn, Reader,
-    TableOptions, TableStats, ValueIter, WriteTable, WriteTxn,
+    Comparator, Cursor, CursorId, Iter, KeyOrder, OwnedValue, PackedValues, PutFlags, ReadGuard,
+    ReadTable, ReadTxn, Reader, Seek, TableId, TableOptions, TableStats, ValueIter, WriteCursor,
+    WriteTable, WriteTxn,
 };
 
 /// Programs that must not compile; see `tests/it/types.rs` for what is asserted at run time.

@@ -6,6 +6,8 @@
 //! way, whole. The others must go on: the survivors, the test's own process, and the victims, started
 //! again. `ZUBILO_SEED` repeats the choices of a run, `ZUBILO_CASES` sets its rounds.
 
+#[path = "it/common/mod.rs"]
+#[allow(dead_code, reason = "shared with the other tests; these need little of it")]
 mod common;
 
 use std::fs::File;
@@ -15,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use common::{Rng, check};
+use common::{Rng, check, number, seed};
 use zubilo::{
     Durability, Env, Error, Options, ReadTxn, Result, TableOptions, VerifyReads, WriteTxn,
 };
@@ -499,7 +501,7 @@ fn round(fleet: &mut Fleet, rng: &mut Rng, group: bool, what: &str, figures: &mu
         fleet.readers(what);
     }
     if rng.below(4) == 0 {
-        check(fleet.env.as_ref().unwrap());
+        check(fleet.env.as_ref().unwrap(), what);
     }
     if rng.below(3) == 0 {
         let env = fleet.env.take().unwrap();
@@ -529,7 +531,7 @@ fn rounds(mode: usize, mixed: bool, rounds: u64, seed: u64) -> Figures {
         fleet.verify(group, &what);
         fleet.readers(&what);
         assert!(fleet.env.as_ref().unwrap().readers().is_empty(), "{what}: readers are left");
-        check(fleet.env.as_ref().unwrap());
+        check(fleet.env.as_ref().unwrap(), &what);
         let ids = if group { WRITERS * GROUP } else { WRITERS };
         figures.commits += (0..ids).map(|w| fleet.acks.get(w)).sum::<u64>();
     }
@@ -537,7 +539,9 @@ fn rounds(mode: usize, mixed: bool, rounds: u64, seed: u64) -> Figures {
 }
 
 fn run(cases: u64) {
-    let seed = common::seed();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let seed = seed(now.as_nanos() as u64);
+    println!("ZUBILO_SEED={seed}");
     static COMMITS: AtomicU64 = AtomicU64::new(0);
     for mode in 0..=MODES.len() {
         let (mode, mixed) = if mode == MODES.len() { (0, true) } else { (mode, false) };
@@ -561,11 +565,11 @@ fn run(cases: u64) {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nobody_waits_for_the_dead() {
-    run(common::cases(12));
+    run(number("ZUBILO_CASES", 12));
 }
 
 #[test]
 #[ignore = "long: minutes"]
 fn long_kills() {
-    run(common::cases(400));
+    run(number("ZUBILO_CASES", 400));
 }

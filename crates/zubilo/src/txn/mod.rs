@@ -6,6 +6,8 @@
 mod books;
 mod clean;
 mod commit;
+mod cursor;
+mod cursors;
 pub(crate) mod group;
 mod layout;
 mod nested;
@@ -16,11 +18,15 @@ mod records;
 mod spill;
 mod table;
 mod write;
+mod write_cursor;
 mod write_table;
 
+pub use cursor::{Cursor, PackedValues, Seek};
+pub use cursors::{CursorId, TableId};
 pub use options::{Comparator, KeyOrder, TableOptions};
 pub use read::{OwnedValue, ReadTable, ReadTxn};
 pub use reader::{ReadGuard, Reader};
-pub use table::{Cursor, Iter, TableStats, ValueIter};
+pub use table::{Iter, TableStats, ValueIter};
 pub use write::WriteTxn;
+pub use write_cursor::{PutFlags, WriteCursor};
 pub use write_table::WriteTable;

@@ -10,10 +10,10 @@ use crate::page::{Order, ValueKind};
 use crate::shared::{ReaderId, RootWords};
 use crate::tree::{Snapshot, Tree, TreeDesc, batch, cursor, lookup};
 
+use super::cursor::Cursor;
 use super::options::{TableOptions, builtin_tree};
 use super::table::{
-    Cursor, Iter, TableStats, ValueIter, bounds_of, count_of_key, has_pair, prefix_bounds,
-    values_of_key,
+    Iter, TableStats, ValueIter, bounds_of, count_of_key, has_pair, prefix_bounds, values_of_key,
 };
 
 /// A snapshot of the store. It can be used and sent everywhere, by many threads at once; what it
@@ -340,8 +340,7 @@ impl<'t> ReadTable<'t> {
 
     /// A cursor that stands nowhere yet.
     pub fn cursor(&self) -> Cursor<'t> {
-        let order = self.tree.order.clone();
-        Cursor::reading(cursor::Cursor::new(self.snapshot, self.tree.desc, order))
+        Cursor::reading(self.snapshot, &self.tree)
     }
 
     /// Number of records: each value of a key counts.

@@ -19,6 +19,7 @@ use crate::tree::desc::OF_VALUES;
 use crate::tree::insert::{Put, Shape, put};
 use crate::tree::{Snapshot, Tree, TreeDesc, lookup, remove};
 
+use super::cursors::Cursors;
 use super::nested::Savepoint;
 use super::options::{TableOptions, builtin_tree, needs_comparator, unordered_tree};
 use super::write_table::WriteTable;
@@ -33,6 +34,7 @@ pub struct WriteTxn {
     pub(super) main: Tree,
     pub(super) tables: Vec<OpenTable>,
     pub(super) savepoints: Vec<Savepoint>,
+    pub(super) cursors: Cursors,
     pub(super) next_table: u32,
     pub(super) canary: [u64; 4],
     pub(super) geometry: StoredGeometry,
@@ -101,6 +103,7 @@ impl WriteTxn {
             main,
             tables: Vec::new(),
             savepoints: Vec::new(),
+            cursors: Cursors::new(),
             next_table,
             canary,
             geometry,
@@ -215,6 +218,7 @@ impl WriteTxn {
         let name = name.as_ref();
         let index = self.open_table(name)?.ok_or(Error::NoSuchTable)?;
         self.change(index)?;
+        self.reset_cursors(index);
         self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
             remove::clear(ws, tree)?;
@@ -237,7 +241,8 @@ impl WriteTxn {
             txn.store_desc(to, &tree.desc)
         })?;
         let ordered = self.tables.get(index).is_some_and(|t| t.ordered);
-        self.push_table(to, Tree::new(tree.desc, tree.order, tree.values), ordered);
+        let new = self.push_table(to, Tree::new(tree.desc, tree.order, tree.values), ordered);
+        self.move_cursors(index, new);
         Ok(())
     }
 
@@ -357,7 +362,11 @@ impl WriteTxn {
         } else {
             self.save_table(index);
         }
+        if !self.cursors.slots.is_empty() {
+            self.park_cursors(index)?;
+        }
         if self.ws.dirty_bytes() > self.spill_at {
+            self.park_all_cursors()?;
             self.guarded(|txn| txn.spill())?;
         }
         Ok(())

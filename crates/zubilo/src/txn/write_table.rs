@@ -3,10 +3,13 @@
 use std::ops::RangeBounds;
 
 use crate::error::Result;
-use crate::tree::{cursor, remove};
+use crate::tree::remove;
 
-use super::table::{Cursor, Iter, TableStats, ValueIter, bounds_of, prefix_bounds, values_of_key};
+use super::cursor::Cursor;
+use super::cursors::TableId;
+use super::table::{Iter, TableStats, ValueIter, bounds_of, prefix_bounds, values_of_key};
 use super::write::WriteTxn;
+use super::write_cursor::WriteCursor;
 
 /// A table as the write transaction sees and changes it.
 pub struct WriteTable<'t> {
@@ -79,6 +82,7 @@ impl WriteTable<'_> {
     /// Removes all records.
     pub fn clear(&mut self) -> Result<()> {
         self.txn.change(self.index)?;
+        self.txn.reset_cursors(self.index);
         let index = self.index;
         self.txn.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
@@ -112,8 +116,20 @@ impl WriteTable<'_> {
     pub fn cursor(&self) -> Result<Cursor<'_>> {
         self.txn.check()?;
         let tree = self.txn.tree(self.index);
-        let order = tree.order.clone();
-        Ok(Cursor::writing(cursor::Cursor::new(self.txn.ws.view(), tree.desc, order)))
+        Ok(Cursor::writing(self.txn.ws.view(), tree))
+    }
+
+    /// A cursor through which the table can be changed; it stands nowhere yet. For several at once
+    /// see [`WriteTxn::open_cursor`].
+    pub fn cursor_mut(&mut self) -> Result<WriteCursor<'_>> {
+        self.txn.check()?;
+        let id = self.txn.new_cursor(self.index);
+        Ok(WriteCursor::new(self.txn, id, true))
+    }
+
+    /// The table's number in this transaction.
+    pub fn id(&self) -> TableId {
+        self.txn.id_of(self.index)
     }
 
     /// Number of records: each value of a key counts.

@@ -2,6 +2,8 @@
 
 mod common;
 
+mod cursors;
+mod duplicates;
 mod failures;
 mod flusher;
 mod full;
@@ -9,6 +11,7 @@ mod group;
 mod histories;
 mod hostile;
 mod opening;
+mod orders;
 mod processes;
 mod regressions;
 mod space;
