@@ -431,8 +431,10 @@ fn copies_of_the_newest_meta_leave_room_for_the_next() {
         assert!(disk.unplan());
     };
     let (outer, inner) = (disk.clone(), disk.clone());
+    // These stay open: to close one would be a checkpoint.
+    let (second_there, third_there) = (second.clone(), third.clone());
     disk.set_hook(Some(Box::new(move |_| {
-        let (disk, third) = (inner.clone(), third.clone());
+        let (disk, third) = (inner.clone(), third_there.clone());
         let mut in_second = true;
         inner.set_hook(Some(Box::new(move |_| {
             if std::mem::take(&mut in_second) {
@@ -441,7 +443,7 @@ fn copies_of_the_newest_meta_leave_room_for_the_next() {
                 disk.plan(Call::Sync, 1, Effect::KillBefore, false);
             }
         })));
-        dies(&outer, &second);
+        dies(&outer, &second_there);
         outer.set_hook(Some(Box::new(|_| ())));
     })));
     first.sync().unwrap();
@@ -454,4 +456,5 @@ fn copies_of_the_newest_meta_leave_room_for_the_next() {
     }
     first.sync().unwrap();
     assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 8);
+    drop((second, third));
 }
