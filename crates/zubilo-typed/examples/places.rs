@@ -61,7 +61,7 @@ fn main() -> Result<()> {
     let mut german = Vec::new();
     for record in by_name.prefix(("DE",))? {
         let ((_, name), id) = record?;
-        german.push((name.into_owned(), id));
+        german.push((name.to_owned(), id));
     }
     assert_eq!(german, [("Köln".into(), 3), ("Neustadt".into(), 1), ("Neustadt".into(), 4)]);
 

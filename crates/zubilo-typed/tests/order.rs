@@ -76,11 +76,13 @@ macro_rules! number {
 macro_rules! numbers {
     ($($name:ident $type:ty;)*) => {
         proptest! {
-            $(#[test]
+            $(
+            #[test]
             fn $name(a in number!($type), b in number!($type), m: u8, n: u8) {
                 everywhere::<$type>((a, b), a.cmp(&b), (m, n))?;
                 everywhere::<$type>((a, a), Ordering::Equal, (m, n))?;
-            })*
+            }
+            )*
         }
     };
 }

@@ -16,7 +16,7 @@ const BYTE_ORDER: &str = if cfg!(target_endian = "little") { "le" } else { "be" 
 
 /// The alignment of a type, where the engine has it.
 const fn align_of_values<T>() -> u8 {
-    assert!(align_of::<T>() <= 16, "values can be aligned to 16 bytes at most");
+    const { assert!(align_of::<T>() <= 16, "values can be aligned to 16 bytes at most") }
     align_of::<T>() as u8
 }
 
@@ -59,7 +59,7 @@ impl<T: Pod> Value for Aligned<[T]> {
     type View<'a> = &'a [T];
 
     const ALIGN: u8 = {
-        assert!(size_of::<T>() > 0, "the length of a slice of nothing cannot be stored");
+        const { assert!(size_of::<T>() > 0, "how many there are of nothing cannot be stored") }
         align_of_values::<T>()
     };
 
