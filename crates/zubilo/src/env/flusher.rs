@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 
 use super::EnvInner;
 use super::checkpoint;
+use super::log::Level;
 use super::scrub::Scrubber;
 
 /// What commits tell the thread.
@@ -127,7 +128,10 @@ fn flush_until_stopped(env: &EnvInner, period: Duration) {
             // It needs a slot to pin the snapshot: once a reader ends there is one.
             Err(Error::ReadersFull { .. }) => env.flusher.again(),
             // Poisons the writer, which reports it at the next commit.
-            Err(_) => env.poison(),
+            Err(error) => {
+                env.poison();
+                env.log(Level::Error, format_args!("a checkpoint failed: {error}"));
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::shared::Word;
 use crate::sync::Ordering;
 
 use super::EnvInner;
+use super::log::Level;
 use super::meta::{META_COUNT, StoredGeometry};
 use super::options::Geometry;
 
@@ -40,7 +41,9 @@ impl EnvInner {
 
     /// The error for a transaction that does not fit.
     pub(crate) fn full(&self, geometry: &StoredGeometry) -> Error {
-        Error::MapFull { limit: self.page_limit(geometry) << self.shift }
+        let full = Error::MapFull { limit: self.page_limit(geometry) << self.shift };
+        self.log(Level::Warn, format_args!("{full}"));
+        full
     }
 
     /// Makes the file reach to page `end`. The new space is really allocated; small growth for a

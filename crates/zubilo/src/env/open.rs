@@ -16,6 +16,7 @@ use crate::sync::Ordering;
 use crate::tree::{Snapshot, TreeDesc, TreeOptions};
 
 use super::flusher::{Closer, Flusher};
+use super::log::Level;
 use super::meta::{BlobRef, META_COUNT, Meta, Trust};
 use super::metas::{self, Found, SlotState};
 use super::options::{Durability, Options, VerifyReads};
@@ -166,8 +167,21 @@ fn start(
         writer: Mutex::new(None),
         checkpointing: Mutex::new(()),
     });
+    tell(&inner);
     let closer = Closer::start(&inner)?;
     Ok(Env::from_inner(inner, closer))
+}
+
+/// Logs what was opened.
+fn tell(env: &EnvInner) {
+    let (newest, steady) = (env.shared.newest(), env.steady());
+    let (path, size) = (env.data.path().display(), env.page_size());
+    let what = format_args!("{path} is open: commit {newest}, on disk {steady}, pages of {size}");
+    env.log(Level::Info, what);
+    if let Some(txn) = metas::unpublished(&env.shared) {
+        let what = format_args!("commit {txn} was cut off or is damaged, it is not believed");
+        env.log(Level::Warn, what);
+    }
 }
 
 /// As the only user: chooses the commit to believe, or creates the store; fills the lock file.

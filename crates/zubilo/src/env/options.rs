@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::env::Env;
+use crate::env::log::Logger;
 use crate::env::scrub::Scrub;
 use crate::error::Result;
 
@@ -84,6 +85,8 @@ pub struct Options {
     pub(crate) verify: VerifyReads,
     pub(crate) huge_pages: bool,
     pub(crate) scrub: Option<Scrub>,
+    pub(crate) logger: Option<Logger>,
+    pub(crate) audit: bool,
 }
 
 impl Default for Options {
@@ -104,6 +107,8 @@ impl Default for Options {
             verify: VerifyReads::Never,
             huge_pages: false,
             scrub: None,
+            logger: None,
+            audit: false,
         }
     }
 }

@@ -345,16 +345,20 @@ impl Shared {
     /// held. Snapshots older than the newest are the occasion to look for dead owners, at most
     /// every 100 ms per process: so a dead reader holds pages back for that long at most, and a
     /// writer pays for the system calls only then.
-    pub(crate) fn pins(&self, out: &mut Vec<u64>) {
+    pub(crate) fn pins(&self, out: &mut Vec<u64>) -> u32 {
         out.clear();
         self.slots().pins(out);
-        let newest = self.newest();
-        if out.iter().any(|&txn| txn < newest) && self.is_check_due() && self.clean_dead() > 0 {
+        let (newest, mut freed) = (self.newest(), 0);
+        if out.iter().any(|&txn| txn < newest) && self.is_check_due() {
+            freed = self.clean_dead();
+        }
+        if freed > 0 {
             out.clear();
             self.slots().pins(out);
         }
         out.sort_unstable();
         out.dedup();
+        freed
     }
 
     fn is_check_due(&self) -> bool {

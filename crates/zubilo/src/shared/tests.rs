@@ -612,7 +612,7 @@ fn figures() {
     });
     time("publish", &mut || shared.publish(&root(shared.newest() + 1)));
     let mut out = Vec::new();
-    time("pins, no reader", &mut || shared.pins(&mut out));
+    time("pins, no reader", &mut || _ = shared.pins(&mut out));
     let _readers: Vec<_> = (0..12).map(|_| shared.begin_read().expect("a slot")).collect();
-    time("pins, 12 readers", &mut || shared.pins(&mut out));
+    time("pins, 12 readers", &mut || _ = shared.pins(&mut out));
 }

@@ -263,7 +263,11 @@ impl WriteTxn {
     }
 
     /// Index of a table that was created with these options, now with their comparators.
-    fn open_with(&mut self, name: &[u8], options: &TableOptions) -> Result<Option<usize>> {
+    pub(super) fn open_with(
+        &mut self,
+        name: &[u8],
+        options: &TableOptions,
+    ) -> Result<Option<usize>> {
         let Some(index) = self.open_table(name)? else { return Ok(None) };
         if let Some(table) = self.tables.get_mut(index) {
             options.check_same(&table.tree.desc.options)?;
