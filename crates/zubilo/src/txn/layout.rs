@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::page::{Branch, Damage, FLAG_DIRTY_RUNS, Leaf, ValueKind, branch, header, leaf};
 use crate::platform::DataFile;
 use crate::space::Extent;
-use crate::tree::{Pages, Ref, RunRef, TreeDesc, run};
+use crate::tree::{Pages, Ref, RunRef, TreeDesc, rank, run};
 
 /// Extents of the large values, by index of the value, when they have places of their own.
 pub(super) type RunPlaces = Option<Vec<(u32, Extent)>>;
@@ -153,6 +153,7 @@ impl<'t> Layout<'t> {
             };
             match new {
                 Some(new) => {
+                    self.count(slot, i, below, level)?;
                     let page = self.ws.page_mut(slot)?;
                     branch::set_child(page, i, new.0).map_err(at.damaged())?;
                 }
@@ -160,6 +161,18 @@ impl<'t> Layout<'t> {
             }
         }
         Ok(done)
+    }
+
+    /// In a counted tree: tells the branch how many records lie under a child that is laid out.
+    fn count(&mut self, slot: u32, i: usize, below: u32, level: u8) -> Result<()> {
+        let at = Ref::dirty(slot);
+        if !header::is_counted(self.ws.view().page(at)?) {
+            return Ok(());
+        }
+        let child = Ref::dirty(below);
+        let page = self.ws.view().page(child)?;
+        let records = rank::records_of_page(page, level == 1).map_err(child.damaged())?;
+        branch::set_records(self.ws.page_mut(slot)?, i, records).map_err(at.damaged())
     }
 
     /// The first dirty child of a branch from `from` on: its index and its slot.
