@@ -9,6 +9,12 @@ use anyhow::{Context, Result, bail};
 
 /// The cargo profile: small code.
 const PROFILE: &str = "dropin";
+/// Inlines what is marked for it, and little besides: an eighth less code, and gets and scans that
+/// are as fast.
+const FLAGS: &str = "-C llvm-args=-inline-threshold=40 -C llvm-args=-inlinehint-threshold=150 \
+                     -C link-arg=-Wl,-z,noseparate-code";
+/// Functions of equal code become one; the linker that Rust brings along for this machine can.
+const LINKER: &str = if cfg!(target_arch = "x86_64") { " -C link-arg=-Wl,--icf=all" } else { "" };
 const TOOLS: [&str; 5] = ["mdb_stat", "mdb_copy", "mdb_dump", "mdb_load", "mdb_drop"];
 /// The promised bound of the library.
 const LIBRARY_MAX: u64 = 1 << 20;
@@ -17,7 +23,9 @@ const LIBRARY_MAX: u64 = 1 << 20;
 pub(crate) fn build(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("{} cannot be made", dir.display()))?;
     let dir = dir.canonicalize()?;
-    run(cargo().args(["build", "--profile", PROFILE, "-p", "liblmdb", "-p", "lmdb-tools"]))?;
+    let flags = std::env::var("RUSTFLAGS").unwrap_or_default() + " " + FLAGS + LINKER;
+    let packages = ["build", "--profile", PROFILE, "-p", "liblmdb", "-p", "lmdb-tools"];
+    run(cargo().env("RUSTFLAGS", flags).args(packages))?;
     let built = target_dir()?.join(PROFILE);
     let sources = root().join("crates/liblmdb/include");
     place(&built.join("liblmdb.so"), &dir.join("liblmdb.so.0"))?;
