@@ -3,7 +3,7 @@
 //! It owns no state of the store: it waits, then asks for a checkpoint. [`Closer`], which only the
 //! handles own, ends it when the last handle is dropped.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use crate::platform;
 
 use super::EnvInner;
 use super::checkpoint;
+use super::log::Level;
 use super::scrub::Scrubber;
 
 /// What commits tell the thread.
@@ -22,6 +23,8 @@ pub(crate) struct Flusher {
     unsynced: AtomicU64,
     state: Mutex<State>,
     wake: Condvar,
+    /// A checkpoint of the thread has failed, and none succeeded since.
+    failed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -46,6 +49,7 @@ impl Flusher {
             unsynced: AtomicU64::new(0),
             state,
             wake: Condvar::new(),
+            failed: AtomicBool::new(false),
         }
     }
 
@@ -148,13 +152,28 @@ impl Closer {
 fn flush_until_stopped(env: &EnvInner, period: Duration) {
     while let Turn::Flush = env.flusher.wait(period) {
         match checkpoint::checkpoint(env) {
-            Ok(()) => {}
+            Ok(()) => env.flusher.failed.store(false, Ordering::SeqCst),
             // It needs a slot to pin the snapshot: once a reader ends there is one.
             Err(Error::ReadersFull { .. }) => env.flusher.again(),
-            // Poisons the writer, which reports it at the next commit.
-            Err(_) => env.poison(),
+            // A failed flush has poisoned the store. Of anything else writers hear: the bounds on
+            // what a power cut takes do not hold until a checkpoint succeeds.
+            Err(error) => {
+                env.log(Level::Error, format_args!("a checkpoint failed: {error}"));
+                env.flusher.failed.store(true, Ordering::SeqCst);
+                env.flusher.again();
+            }
         }
     }
+}
+
+/// For those who want to write: if the thread could not make commits durable, tries it here, and gives
+/// the error if it still cannot be done.
+pub(crate) fn make_up(env: &EnvInner) -> Result<()> {
+    if env.flusher.failed.load(Ordering::SeqCst) {
+        checkpoint::checkpoint(env)?;
+        env.flusher.failed.store(false, Ordering::SeqCst);
+    }
+    Ok(())
 }
 
 impl Drop for Closer {

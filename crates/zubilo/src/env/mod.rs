@@ -4,7 +4,7 @@
 //! One process opens a file once: a second open of the same file gives the same store. Modules
 //! here own one thing each: `open` brings a file to life, `meta`/`metas` the anchors of commits,
 //! `ledger` the free-space books, `checkpoint` weak commits becoming steady, `flusher` the thread
-//! that asks for it, `scrub` the thread that looks for damage.
+//! that asks for it, `scrub` the thread that looks for damage, `log` the messages to the caller.
 
 mod adopt;
 pub(crate) mod checkpoint;
@@ -12,6 +12,7 @@ pub(crate) mod flusher;
 pub(crate) mod geometry;
 pub(crate) mod info;
 pub(crate) mod ledger;
+pub(crate) mod log;
 pub(crate) mod meta;
 pub(crate) mod metas;
 mod open;
@@ -38,6 +39,7 @@ use crate::txn::{ReadTxn, Reader, WriteTxn};
 
 pub(crate) use self::adopt::adopt;
 use self::flusher::Flusher;
+use self::log::Level;
 use self::meta::{BlobRef, Meta};
 use self::options::{Durability, Options};
 use self::scrub::{ScrubReport, Scrubber};
@@ -251,6 +253,12 @@ impl EnvInner {
         self.data.reserved() >> self.shift
     }
 
+    /// Pages that the books of a believable store speak of. More than it may have now: it may have
+    /// shrunk, and be opened with less address space.
+    pub(crate) fn believable_pages(&self) -> u64 {
+        self.data.reserved().max(options::DEFAULT_RESERVE) >> self.shift
+    }
+
     /// Refuses work in a forked child.
     #[inline]
     pub(crate) fn check_alive(&self) -> Result<()> {
@@ -304,7 +312,10 @@ impl EnvInner {
     pub(crate) fn collect_pins(&self, pins: &mut Vec<u64>) {
         pins.clear();
         if !has(Bug::ReadersNotPinned) {
-            self.shared.pins(pins);
+            let cleaned = self.shared.pins(pins);
+            if cleaned > 0 {
+                self.log(Level::Warn, format_args!("{cleaned} readers of dead processes removed"));
+            }
         }
         let pending = metas::pending(&self.shared).filter(|_| !has(Bug::PendingNotPinned));
         let steady = std::iter::once_with(|| self.steady()).filter(|_| !has(Bug::SteadyNotPinned));
@@ -313,6 +324,12 @@ impl EnvInner {
                 pins.insert(at, txn);
             }
         }
+    }
+
+    /// The meta of the newest commit.
+    pub(crate) fn newest_meta(&self) -> Result<Meta> {
+        let _lock = checkpoint::MetaLock::take(&self.shared)?;
+        metas::load(self.data.as_ref(), &self.shared, self.shift)
     }
 
     pub(crate) fn is_sync(&self) -> bool {

@@ -16,6 +16,7 @@ use crate::sync::Ordering;
 use crate::tree::{Snapshot, TreeDesc, TreeOptions};
 
 use super::flusher::{Closer, Flusher};
+use super::log::Level;
 use super::meta::{BlobRef, META_COUNT, Meta, Trust};
 use super::metas::{self, Found, SlotState};
 use super::options::{Durability, Options, VerifyReads};
@@ -45,6 +46,16 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
             return Err(Error::Busy("this process has the store open, and not exclusively"));
         }
         return Ok(Env::from_inner(env, closer));
+    }
+    if let Some((env, _)) = open.get(&key)
+        && let Some(env) = env.upgrade()
+        && !(env.options.lock_file && options.lock_file)
+    {
+        // Its readers stand in a table of its own, which no second one would see.
+        return Err(Error::Busy(
+            "a transaction or value of a closed handle is still alive, and the store has no lock \
+             file: drop it first",
+        ));
     }
     refuse_foreign(data.as_ref())?;
     // Beside the file itself: a process that came by a symbolic link must find the same one.
@@ -169,8 +180,21 @@ fn start(
         writer: Mutex::new(None),
         checkpointing: Mutex::new(()),
     });
+    tell(&inner);
     let closer = Closer::start(&inner, lazy)?;
     Ok(Env::from_inner(inner, closer))
+}
+
+/// Logs what was opened.
+fn tell(env: &EnvInner) {
+    let (newest, steady) = (env.shared.newest(), env.steady());
+    let (path, size) = (env.data.path().display(), env.page_size());
+    let what = format_args!("{path} is open: commit {newest}, on disk {steady}, pages of {size}");
+    env.log(Level::Info, what);
+    if let Some(txn) = metas::unpublished(&env.shared) {
+        let what = format_args!("commit {txn} was cut off or is damaged, it is not believed");
+        env.log(Level::Warn, what);
+    }
 }
 
 /// As the only user: chooses the commit to believe, or creates the store; fills the lock file.
@@ -181,11 +205,17 @@ fn bring_up(
     options: &Options,
 ) -> Result<u32> {
     let damaged = |reason| Error::Corrupted { page: PageNo(0), reason };
+    let unflushed = shared.was_poisoned_on_this_boot();
+    let may_create = !options.read_only && options.create;
     let metas = match metas::read(data)? {
-        Found::Metas(metas) => metas,
-        Found::Nothing if !options.read_only && options.create => {
-            vec![(0, create(data, boot_id, options)?)]
+        // A creation whose flush failed: it may not be on disk, and nothing is lost with it.
+        Found::Metas(metas)
+            if unflushed == Some(0) && may_create && metas.iter().all(|(_, m)| m.txn == 1) =>
+        {
+            vec![(0, create(data, shared, boot_id, options)?)]
         }
+        Found::Metas(metas) => metas,
+        Found::Nothing if may_create => vec![(0, create(data, shared, boot_id, options)?)],
         Found::Nothing => return Err(damaged("the file is empty, its creation was cut off")),
         Found::Damaged => return Err(damaged("no meta page is whole")),
         Found::Version(found) => return Err(Error::Version { found }),
@@ -193,19 +223,18 @@ fn bring_up(
             return Err(Error::NotAStore { path: Box::new(data.path().to_path_buf()), found });
         }
     };
-    // What the last users wrote may still be in the kernel only. From here on it is taken for
-    // durable (its predecessor's pages are reused), so it must be.
-    let flushed = if has(Bug::OpenNotFlushed) { Ok(()) } else { data.sync_data() };
-    match flushed {
-        Err(_) if options.read_only => {}
-        synced => synced.map_err(Error::io_at("flush", data.path()))?,
-    }
+    let created = metas.len() == 1 && metas[0].1.txn == 1;
+    flush_leftovers(data, shared, options)?;
     let len = data.len().map_err(Error::io_at("find the length of", data.path()))?;
     shared.word(Word::FileLen).store(len, Ordering::SeqCst);
-    let unflushed = shared.was_poisoned_on_this_boot();
-    let flushed = |meta: &Meta| unflushed.is_none_or(|steady| meta.txn <= steady);
+    let flushed = |m: &Meta| created || unflushed.is_none_or(|steady| m.txn <= steady);
     let chosen = metas.iter().find(|(_, m)| flushed(m) && is_credible(data, len, m, boot_id));
-    let (slot, meta) = chosen.ok_or_else(|| damaged("no commit is whole"))?;
+    let (slot, meta) = chosen.ok_or_else(|| match unflushed {
+        None => damaged("no commit is whole"),
+        Some(_) => {
+            damaged("after a failed flush no commit is known to be on disk before a restart")
+        }
+    })?;
     if meta.txn == 1 && !has(Bug::DirectoryNotFlushed) {
         // Created just now, or by a process that was killed before it had come to this.
         match data.sync_directory() {
@@ -215,7 +244,39 @@ fn bring_up(
     }
     fill_lock_file(data, len, shared, &metas, *slot, meta, boot_id);
     shared.publish(&Root::of(meta).to_words(meta.page_shift));
+    // Whoever only reads leaves the warning and what it is about to the first writer.
+    let rejected = metas.iter().any(|(_, m)| m.txn > meta.txn);
+    if unflushed.is_some() && !(rejected && options.read_only) {
+        settle_poison(data, shared, meta.page_shift)?;
+    }
     Ok(meta.page_shift)
+}
+
+/// What the last users wrote may still be in the kernel only. From here on it is taken for durable
+/// (its predecessor's pages are reused), so it must be.
+fn flush_leftovers(data: &dyn DataFile, shared: &Shared, options: &Options) -> Result<()> {
+    if has(Bug::OpenNotFlushed) {
+        return Ok(());
+    }
+    let Err(error) = data.sync_data() else { return Ok(()) };
+    // After a restart all that is seen was read from the disk.
+    if shared.knows_steady() {
+        shared.word(Word::Poisoned).store(1, Ordering::SeqCst);
+    }
+    // Whoever only reads may do so; nobody writes until all have closed the store.
+    if options.read_only { Ok(()) } else { Err(Error::io_at("flush", data.path())(error)) }
+}
+
+/// Wipes commits that were not believed because a flush had failed: the next opener would know
+/// nothing of that, and the kernel's cache shows them whole.
+fn settle_poison(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<()> {
+    let wiped = metas::wipe_unpublished(data, shared, shift)?;
+    if !wiped.is_empty() {
+        data.sync_data().map_err(Error::io_at("flush", data.path()))?;
+        metas::forget(shared, &wiped);
+    }
+    shared.forget_poison();
+    Ok(())
 }
 
 /// Chooses among metas that others have written to a store without a lock file, as at open.
@@ -305,7 +366,12 @@ fn fill_lock_file(
 
 /// The first image of a store: one meta, on disk before anything else. The caller sees to the
 /// directory entry.
-fn create(data: &dyn DataFile, boot_id: [u8; 16], options: &Options) -> Result<Meta> {
+fn create(
+    data: &dyn DataFile,
+    shared: &Shared,
+    boot_id: [u8; 16],
+    options: &Options,
+) -> Result<Meta> {
     let shift = options.page_size.trailing_zeros();
     let meta = Meta {
         page_shift: shift,
@@ -330,10 +396,17 @@ fn create(data: &dyn DataFile, boot_id: [u8; 16], options: &Options) -> Result<M
         return Err(Error::Invalid("the upper bound leaves no room for an empty store"));
     }
     let io = |op| Error::io_at(op, data.path());
+    let flush = || {
+        data.sync_data().map_err(|error| {
+            shared.word(Word::Steady).store(0, Ordering::SeqCst);
+            shared.word(Word::Poisoned).store(1, Ordering::SeqCst);
+            io("flush")(error)
+        })
+    };
     data.grow(first, true).map_err(io("grow"))?;
-    data.sync_data().map_err(io("flush"))?;
+    flush()?;
     metas::write(data, 0, &meta)?;
-    data.sync_data().map_err(io("flush"))?;
+    flush()?;
     Ok(meta)
 }
 

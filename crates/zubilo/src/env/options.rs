@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::env::Env;
+use crate::env::log::Logger;
 use crate::env::scrub::Scrub;
 use crate::error::Result;
 
@@ -70,6 +71,9 @@ pub enum VerifyReads {
     Always,
 }
 
+/// Address space that is reserved unless told otherwise, in bytes.
+pub(crate) const DEFAULT_RESERVE: u64 = 1 << 40;
+
 /// Options of [`Env::open`], with defaults that need no thought.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -89,6 +93,8 @@ pub struct Options {
     pub(crate) verify: VerifyReads,
     pub(crate) huge_pages: bool,
     pub(crate) scrub: Option<Scrub>,
+    pub(crate) logger: Option<Logger>,
+    pub(crate) audit: bool,
 }
 
 impl Default for Options {
@@ -97,7 +103,7 @@ impl Default for Options {
             page_size: 4096,
             durability: Durability::Sync,
             geometry: None,
-            reserve: 1 << 40,
+            reserve: DEFAULT_RESERVE,
             max_readers: 1024,
             read_only: false,
             create: true,
@@ -110,6 +116,8 @@ impl Default for Options {
             verify: VerifyReads::Never,
             huge_pages: false,
             scrub: None,
+            logger: None,
+            audit: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Transactions larger than memory: finished pages go to free space before the commit. They stay
 //! invisible (nothing durable refers to them) and can be taken back.
 
+use crate::env::log::Level;
 use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::space::{Extent, Policy, Space};
@@ -14,6 +15,9 @@ impl WriteTxn {
     pub(super) fn spill(&mut self) -> Result<()> {
         self.reset_fingers();
         self.reuse_returned()?;
+        let (txn, bytes) = (self.id(), self.ws.dirty_bytes());
+        let what = format_args!("transaction {txn}: {bytes} bytes of changes, written early");
+        self.env.log(Level::Info, what);
         let upper = self.ws.arena().live() as u64 + self.ws.run_pages();
         let allocated = self.allocate(upper)?;
         let extents = allocated.all();

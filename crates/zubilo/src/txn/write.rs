@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::dirty::{Arena, Workspace};
 use crate::env::checkpoint::{MetaLock, WriterLock, wipe_unpublished};
+use crate::env::flusher;
 use crate::env::meta::{Meta, StoredGeometry};
 use crate::env::metas;
 use crate::env::options::Geometry;
@@ -80,6 +81,7 @@ pub(super) const MAIN: usize = usize::MAX;
 impl WriteTxn {
     pub(crate) fn begin(env: &Arc<EnvInner>, wait: bool) -> Result<Option<WriteTxn>> {
         env.check_writable()?;
+        flusher::make_up(env)?;
         let Some(lock) = WriterLock::take(&env.shared, wait)? else { return Ok(None) };
         let txn = WriteTxn::begin_locked(env)?;
         // The transaction releases it.
@@ -277,7 +279,11 @@ impl WriteTxn {
     }
 
     /// Index of a table that was created with these options, now with their comparators.
-    fn open_with(&mut self, name: &[u8], options: &TableOptions) -> Result<Option<usize>> {
+    pub(super) fn open_with(
+        &mut self,
+        name: &[u8],
+        options: &TableOptions,
+    ) -> Result<Option<usize>> {
         let Some(index) = self.open_table(name)? else { return Ok(None) };
         if let Some(table) = self.tables.get_mut(index) {
             options.check_same(&table.tree.desc.options)?;
@@ -408,14 +414,14 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     if let Some(mut state) = kept {
         let WriterState { space, chain, meta: known, .. } = &mut *state;
         let metas = (&*known, &meta);
-        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.reserved_pages())? {
+        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.believable_pages())? {
             (state.meta, state.pins) = (meta, pins);
             return Ok(state);
         }
         arena = state.arena.take();
     }
     let books = ledger::read(&snapshot, &meta)?;
-    let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.reserved_pages())?;
+    let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.believable_pages())?;
     Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, scattered: false, pins }))
 }
 
