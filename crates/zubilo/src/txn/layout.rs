@@ -4,6 +4,7 @@
 
 use std::hash::Hasher;
 use std::io::IoSlice;
+use std::sync::OnceLock;
 
 use twox_hash::XxHash3_64;
 
@@ -328,8 +329,10 @@ impl Written {
 
 /// The zeros that fill the last page of `len` bytes.
 fn padding(len: usize, page_size: usize) -> &'static [u8] {
-    static ZEROS: [u8; 65536] = [0; 65536];
-    ZEROS.get(..len.next_multiple_of(page_size) - len).unwrap_or_default()
+    // Made when first needed: as a constant they would be a twentieth of the library.
+    static ZEROS: OnceLock<Box<[u8]>> = OnceLock::new();
+    let zeros = ZEROS.get_or_init(|| vec![0; 65536].into_boxed_slice());
+    zeros.get(..len.next_multiple_of(page_size) - len).unwrap_or_default()
 }
 
 /// Gathers adjacent pieces into one system call.
