@@ -177,6 +177,7 @@ impl<'l> Replay<'l> {
             }
             Event::Mark(Mark::Cut(txn)) => {
                 self.poisoned = false;
+                self.acked = *txn;
                 self.attempted = *txn;
                 self.history.cut(*txn);
             }

@@ -236,6 +236,12 @@ fn hostile_plans() -> Vec<Plan> {
         Plan { twist: Twist::Faults, lock_file: true, ..plain("faults-sync", Mode::Sync, large) },
         Plan { lock_file: true, ..weak("faults-nosync", Twist::Faults) },
         Plan { dirty_limit: 24 << 10, shape: large, ..weak("faults-spill", Twist::Faults) },
+        Plan {
+            lock_file: true,
+            sync_one_in: 2,
+            shape: Shape { keys: 20, changes: 3, tables: 1, ..SMALL },
+            ..weak("faults-syncs", Twist::Faults)
+        },
     ]
 }
 

@@ -15,6 +15,7 @@ use crate::num::PageNo;
 use crate::planted::{Bug, has};
 use crate::shared::{ReaderId, Shared};
 
+use super::log::Level;
 use super::meta::{Meta, Trust};
 use super::metas::{self, Pending, SlotState};
 use super::{EnvInner, Root};
@@ -198,6 +199,7 @@ pub(crate) fn flush(env: &EnvInner) -> Result<()> {
     };
     flushed.map_err(|source| {
         env.poison();
+        env.log(Level::Error, format_args!("a flush failed, nothing more is committed: {source}"));
         Error::io_at("flush", env.data.path())(source)
     })
 }

@@ -215,6 +215,11 @@ impl Shared {
         self.region.is_mapped()
     }
 
+    /// Slots that may be in use: all above were never claimed.
+    pub(crate) fn claimed_slots(&self) -> u32 {
+        self.slots().claimed()
+    }
+
     /// Slots of the reader table.
     pub(crate) fn max_readers(&self) -> u32 {
         self.sizes.readers
@@ -256,6 +261,12 @@ impl Shared {
             "publishing {} after {newest} would overwrite the root that readers copy",
             root[0]
         );
+        self.publication().publish(root);
+    }
+
+    /// Publishes a root that others have made, in a region of this process alone; numbers may have
+    /// been left out. Nobody begins a read meanwhile.
+    pub(crate) fn adopt(&self, root: &RootWords) {
         self.publication().publish(root);
     }
 
@@ -358,16 +369,20 @@ impl Shared {
     /// held. Snapshots older than the newest are the occasion to look for dead owners, at most
     /// every 100 ms per process: so a dead reader holds pages back for that long at most, and a
     /// writer pays for the system calls only then.
-    pub(crate) fn pins(&self, out: &mut Vec<u64>) {
+    pub(crate) fn pins(&self, out: &mut Vec<u64>) -> u32 {
         out.clear();
         self.slots().pins(out);
-        let newest = self.newest();
-        if out.iter().any(|&txn| txn < newest) && self.is_check_due() && self.clean_dead() > 0 {
+        let (newest, mut freed) = (self.newest(), 0);
+        if out.iter().any(|&txn| txn < newest) && self.is_check_due() {
+            freed = self.clean_dead();
+        }
+        if freed > 0 {
             out.clear();
             self.slots().pins(out);
         }
         out.sort_unstable();
         out.dedup();
+        freed
     }
 
     fn is_check_due(&self) -> bool {
@@ -413,17 +428,21 @@ impl Shared {
 
     /// All readers at work.
     pub(crate) fn readers(&self) -> Vec<ReaderInfo> {
+        self.kept_slots().filter_map(|(info, pins)| pins.then_some(info)).collect()
+    }
+
+    /// The slots that readers keep, and whether each pins a snapshot now.
+    pub(crate) fn kept_slots(&self) -> impl Iterator<Item = (ReaderInfo, bool)> {
         let slots = self.slots();
-        (0..slots.claimed())
-            .filter_map(|slot| {
-                let (owner, thread, txn) = (slots.owner(slot), slots.thread(slot), slots.txn(slot));
-                let pid = match self.file {
-                    Some(_) => self.processes().pid(owner),
-                    None => self.this.pid,
-                };
-                (owner != 0 && txn < PARKED).then_some(ReaderInfo { pid, thread, txn })
-            })
-            .collect()
+        (0..slots.claimed()).filter_map(move |slot| {
+            let (owner, thread, txn) = (slots.owner(slot), slots.thread(slot), slots.txn(slot));
+            let pid = match self.file {
+                Some(_) => self.processes().pid(owner),
+                None => self.this.pid,
+            };
+            let kept = owner != 0 && txn != IDLE;
+            kept.then_some((ReaderInfo { pid, thread, txn }, txn < PARKED))
+        })
     }
 
     /// Waits for the writer lock. True: its last owner died holding it. The thread that locks

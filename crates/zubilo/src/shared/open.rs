@@ -71,7 +71,11 @@ fn take_alive_byte(file: &LockFile, path: &Path, exclusive: bool) -> Result<Opti
         let entered = file.try_lock(ALIVE_BYTE, false).map_err(failed)?;
         let header = file.read_words::<HEADER_WORDS>().map_err(failed)?;
         match (entered, header[W_STATE]) {
-            (true, S_LIVE) => return sizes_of(&header).map(Some),
+            (true, S_LIVE) if header[W_BOOT..W_BOOT + 2] == boot_words() => {
+                return sizes_of(&header).map(Some);
+            }
+            // Not live, or left so by a system that stopped: then the file may hold less than the
+            // region says.
             (true, _) => file.unlock(ALIVE_BYTE).map_err(failed)?,
             (false, S_EXCLUSIVE) => looks_exclusive += 1,
             (false, _) => {}
@@ -88,6 +92,10 @@ fn take_alive_byte(file: &LockFile, path: &Path, exclusive: bool) -> Result<Opti
         std::thread::sleep(Duration::from_micros(300 + 170 * spread));
     }
 }
+
+/// How a lock file of LMDB begins. Beside a data file of ours it is what is left of a store that was
+/// there before, and nobody uses it: its users would hold a lock on the same byte.
+const LMDB: u32 = 0xBEEF_C0DE;
 
 /// The sizes in the header of a live region.
 fn sizes_of(header: &[u64; HEADER_WORDS]) -> Result<Sizes> {
@@ -116,7 +124,8 @@ fn join(file: &LockFile, path: &Path, sizes: Sizes) -> Result<Entered> {
 fn initialise(file: &LockFile, path: &Path, sizes: Sizes, exclusive: bool) -> Result<Entered> {
     let failed = |error| Error::io_at("prepare the lock file", path)(error);
     let old = file.read_words::<{ W_WORDS + 16 }>().map_err(failed)?;
-    if old[W_MAGIC] != MAGIC && (old[W_MAGIC] != 0 || old.iter().any(|&word| word != 0)) {
+    let foreign = old[W_MAGIC] as u32 != LMDB && old.iter().any(|&word| word != 0);
+    if old[W_MAGIC] != MAGIC && foreign {
         let path = Box::new(path.to_path_buf());
         return Err(Error::NotAStore { path, found: "not a lock file of a store" });
     }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::page::{self, Entry, Order, ValueKind};
 use crate::tree::pair_range::PairRange;
 use crate::tree::range::{Bounds, Range, Run};
-use crate::tree::values::{ValuesIter, values_of};
+use crate::tree::values::{ValuesIter, first_value, values_of};
 use crate::tree::{self, Pages, Snapshot, Tree, TreeDesc, lookup};
 
 /// Figures of a table.
@@ -318,6 +318,17 @@ pub(crate) fn count_of_key<'t, P: Pages<'t>>(pages: &P, tree: &Tree, key: &[u8])
         }
         found => Ok(u64::from(found.is_some())),
     }
+}
+
+/// The first value of a key, and how many there are.
+pub(crate) fn first_and_count<'t, P: Pages<'t>>(
+    pages: &P,
+    tree: &Tree,
+    key: &[u8],
+) -> Result<Option<(&'t [u8], u64)>> {
+    let Some((at, entry)) = find(pages, tree, key)? else { return Ok(None) };
+    let count = values_of(pages, at, &entry)?.count();
+    Ok(Some((first_value(pages, at, &entry)?, count)))
 }
 
 /// Whether a key has a value.

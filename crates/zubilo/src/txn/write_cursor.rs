@@ -206,26 +206,10 @@ impl<'t> WriteCursor<'t> {
         let duplicates = self.has_duplicates(table);
         if !duplicates {
             self.txn.put(table, &key, value, true)?;
-        } else if old != value {
-            let others = self.txn.cursors_on(table, &key, Some(&old))?;
-            // The new one first: the table must not become empty, which would displace cursors.
-            if self.txn.put_value(table, &key, value)? || !self.is_same(table, &old, value) {
-                self.txn.delete_value(table, &key, &old)?;
-            } else {
-                // The same for the caller's order, but other bytes.
-                self.txn.delete_value(table, &key, &old)?;
-                self.txn.put_value(table, &key, value)?;
-            }
-            for (index, slot) in others {
-                self.txn.restore_cursor(index, slot);
-                self.txn.replace_under_cursor(index, value)?;
-            }
+        } else {
+            self.txn.swap_value(table, &key, &old, value)?;
         }
         self.txn.place_cursor(self.id.index(), &key, duplicates.then_some(value))
-    }
-
-    fn is_same(&self, table: usize, a: &[u8], b: &[u8]) -> bool {
-        self.txn.tree(table).values.compare(a, b).is_eq()
     }
 
     /// Deletes the record under the cursor, which then stands before the one that followed: the next

@@ -7,7 +7,10 @@ use crate::tree::remove;
 
 use super::cursor::Cursor;
 use super::cursors::TableId;
-use super::table::{Iter, TableStats, ValueIter, bounds_of, prefix_bounds, values_of_key};
+use super::options::TableOptions;
+use super::table::{
+    Iter, TableStats, ValueIter, bounds_of, first_and_count, prefix_bounds, values_of_key,
+};
 use super::write::WriteTxn;
 use super::write_cursor::WriteCursor;
 
@@ -38,6 +41,12 @@ impl WriteTable<'_> {
     /// The value under `key`, of several the first, as of now.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<&[u8]>> {
         self.txn.get(self.index, key.as_ref())
+    }
+
+    /// The value under `key`, of several the first, and how many there are, as of now.
+    pub fn get_with_count(&self, key: impl AsRef<[u8]>) -> Result<Option<(&[u8], u64)>> {
+        self.txn.check()?;
+        first_and_count(&self.txn.ws.view(), self.txn.tree(self.index), key.as_ref())
     }
 
     /// Adds `value` to those under `key`, in a table with duplicates; tells whether it is new
@@ -130,6 +139,11 @@ impl WriteTable<'_> {
     /// The table's number in this transaction.
     pub fn id(&self) -> TableId {
         self.txn.id_of(self.index)
+    }
+
+    /// The table's options, with the comparators it was opened with.
+    pub fn options(&self) -> TableOptions {
+        TableOptions::of_tree(self.txn.tree(self.index))
     }
 
     /// Number of records: each value of a key counts.
