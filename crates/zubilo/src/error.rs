@@ -59,6 +59,11 @@ pub enum Error {
         /// Longest such value of this store, in bytes.
         max: usize,
     },
+    /// The key has several values, and the change does not say which one it means. Name the value.
+    ManyValues {
+        /// Number of values of the key.
+        values: u64,
+    },
     /// The store has reached the upper bound of its geometry. Abort, free something or raise the
     /// bound; the store stays usable.
     MapFull {
@@ -123,6 +128,7 @@ impl Error {
             Error::Invalid(what) => Error::Invalid(what),
             Error::KeyTooLong { len, max } => Error::KeyTooLong { len: *len, max: *max },
             Error::ValueTooLong { len, max } => Error::ValueTooLong { len: *len, max: *max },
+            Error::ManyValues { values } => Error::ManyValues { values: *values },
             Error::MapFull { limit } => Error::MapFull { limit: *limit },
             Error::ReadersFull { slots } => Error::ReadersFull { slots: *slots },
             Error::Busy(what) => Error::Busy(what),
@@ -166,6 +172,9 @@ impl fmt::Display for Error {
                 f,
                 "a value of {len} bytes is too long for one among many, this page size allows {max}"
             ),
+            Error::ManyValues { values } => {
+                write!(f, "the key has {values} values; name the one that is meant")
+            }
             Error::MapFull { limit } => write!(
                 f,
                 "the store has reached its upper bound of {limit} bytes; raise it or free space"

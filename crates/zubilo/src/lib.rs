@@ -46,16 +46,25 @@ mod sync;
 mod tree;
 mod txn;
 
+/// What the C interface needs beyond the safe API.
+#[doc(hidden)]
+pub mod raw {
+    pub use crate::txn::raw::{NAMES, Named, OwnLimit, RawCompare, RawTable, Runs, TableInfo};
+    pub use crate::txn::raw_cursor::{RawCursor, RawPair, RawPlace, RawStand};
+}
+
 pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
 pub use env::Env;
 pub use env::info::{EnvInfo, ReaderInfo};
+pub use env::log::Level;
 pub use env::options::{Durability, Geometry, Options, VerifyReads};
 pub use env::scrub::{Scrub, ScrubReport};
 pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use txn::{
-    Comparator, Cursor, Iter, KeyOrder, OwnedValue, ReadGuard, ReadTable, ReadTxn, Reader,
-    TableOptions, TableStats, ValueIter, WriteTable, WriteTxn,
+    Canary, Comparator, Cursor, CursorId, Iter, KeyOrder, OwnedValue, PackedValues, PutFlags,
+    ReadGuard, ReadTable, ReadTxn, Reader, Seek, Straggler, TableHandle, TableId, TableOptions,
+    TableStats, ValueIter, WriteCursor, WriteTable, WriteTxn,
 };
 
 /// Programs that must not compile; see `tests/it/types.rs` for what is asserted at run time.

@@ -191,6 +191,16 @@ impl Workspace {
         self.levels.len() as Level + 1
     }
 
+    /// Whether the page or value at an address is one that this transaction made: not in the map, or
+    /// written early. What was written early can be taken back and written again.
+    pub(crate) fn is_dirty(&self, at: *const u8) -> bool {
+        let page = (at as usize).checked_sub(self.map.base as usize);
+        match page.map(|offset| offset as u64 >> self.map.shift).filter(|p| *p < self.map.end) {
+            Some(page) => self.spilled.iter().any(|e| (e.first..e.first + e.count).contains(&page)),
+            None => true,
+        }
+    }
+
     /// Bytes of memory that dirty pages and values take.
     pub(crate) fn dirty_bytes(&self) -> u64 {
         ((self.arena.live() as u64) << self.map.shift) + self.run_bytes

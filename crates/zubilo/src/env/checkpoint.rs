@@ -15,6 +15,7 @@ use crate::num::PageNo;
 use crate::planted::{Bug, has};
 use crate::shared::{ReaderId, Shared};
 
+use super::log::Level;
 use super::meta::{Meta, Trust};
 use super::metas::{self, Pending, SlotState};
 use super::{EnvInner, Root};
@@ -180,6 +181,7 @@ pub(crate) fn wipe_unpublished(env: &EnvInner) -> Result<()> {
     }
     let _lock = MetaLock::take(&env.shared)?;
     metas::forget(&env.shared, &wiped);
+    env.shared.forget_poison();
     Ok(())
 }
 
@@ -194,6 +196,7 @@ pub(crate) fn flush(env: &EnvInner) -> Result<()> {
     };
     flushed.map_err(|source| {
         env.poison();
+        env.log(Level::Error, format_args!("a flush failed, nothing more is committed: {source}"));
         Error::io_at("flush", env.data.path())(source)
     })
 }

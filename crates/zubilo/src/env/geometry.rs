@@ -6,6 +6,7 @@ use crate::shared::Word;
 use crate::sync::Ordering;
 
 use super::EnvInner;
+use super::log::Level;
 use super::meta::{META_COUNT, StoredGeometry};
 use super::options::Geometry;
 
@@ -40,7 +41,9 @@ impl EnvInner {
 
     /// The error for a transaction that does not fit.
     pub(crate) fn full(&self, geometry: &StoredGeometry) -> Error {
-        Error::MapFull { limit: self.page_limit(geometry) << self.shift }
+        let full = Error::MapFull { limit: self.page_limit(geometry) << self.shift };
+        self.log(Level::Warn, format_args!("{full}"));
+        full
     }
 
     /// Makes the file reach to page `end`. The new space is really allocated; small growth for a
@@ -99,8 +102,12 @@ impl EnvInner {
         if target >= len {
             return Ok(());
         }
-        self.data.truncate(target).map_err(Error::io_at("cut the tail of", self.data.path()))?;
+        // First the word: whoever is killed in between leaves a file that is longer than known,
+        // and never one that ends before the pages which the next writer touches.
         known.store(target, Ordering::SeqCst);
-        Ok(())
+        self.data.truncate(target).map_err(|error| {
+            known.store(self.data.len().unwrap_or(target), Ordering::SeqCst);
+            Error::io_at("cut the tail of", self.data.path())(error)
+        })
     }
 }

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::num::TxnId;
 use crate::sync::Ordering;
 
+use super::log::Level;
 use super::options::Geometry;
 use super::{Env, checkpoint::MetaLock, metas};
 use crate::shared::Word;
@@ -101,7 +102,12 @@ impl Env {
     /// does so by itself when such a reader holds pages back.
     pub fn clean_readers(&self) -> Result<u32> {
         self.inner.check_alive()?;
-        Ok(self.inner.shared.clean_dead())
+        let cleaned = self.inner.shared.clean_dead();
+        if cleaned > 0 {
+            let what = format_args!("{cleaned} readers of dead processes removed");
+            self.inner.log(Level::Warn, what);
+        }
+        Ok(cleaned)
     }
 }
 

@@ -80,7 +80,7 @@ pub(crate) struct Meta {
     pub(crate) geometry: StoredGeometry,
     /// The main tree: names of tables and their descriptors.
     pub(crate) main: TreeDesc,
-    /// User markers, committed with the transaction.
+    /// Three words of the user, and the transaction that set them.
     pub(crate) canary: [u64; 4],
     /// XXH3-64 over the pages this commit wrote, in ascending order.
     pub(crate) digest: u64,

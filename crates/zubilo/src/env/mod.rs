@@ -4,13 +4,15 @@
 //! One process opens a file once: a second open of the same file gives the same store. Modules
 //! here own one thing each: `open` brings a file to life, `meta`/`metas` the anchors of commits,
 //! `ledger` the free-space books, `checkpoint` weak commits becoming steady, `flusher` the thread
-//! that asks for it, `scrub` the thread that looks for damage.
+//! that asks for it, `scrub` the thread that looks for damage, `log` the messages to the caller.
 
+mod adopt;
 pub(crate) mod checkpoint;
 pub(crate) mod flusher;
 pub(crate) mod geometry;
 pub(crate) mod info;
 pub(crate) mod ledger;
+pub(crate) mod log;
 pub(crate) mod meta;
 pub(crate) mod metas;
 mod open;
@@ -35,7 +37,9 @@ use crate::tree::desc::DESC_WORDS;
 use crate::txn::group::GroupQueue;
 use crate::txn::{ReadTxn, Reader, WriteTxn};
 
+pub(crate) use self::adopt::adopt;
 use self::flusher::Flusher;
+use self::log::Level;
 use self::meta::{BlobRef, Meta};
 use self::options::{Durability, Options};
 use self::scrub::{ScrubReport, Scrubber};
@@ -63,6 +67,8 @@ pub(crate) struct EnvInner {
     pub(crate) close_without_sync: AtomicBool,
     /// The geometry of the options is not stored yet.
     pub(crate) geometry_pending: AtomicBool,
+    /// Commits are lazy although the options say `Sync`.
+    pub(crate) lazy_now: AtomicBool,
     fork_generation: u32,
     writer: Mutex<Option<Box<WriterState>>>,
     checkpointing: Mutex<()>,
@@ -204,9 +210,26 @@ impl Env {
         self.inner.scrubber.report()
     }
 
+    /// In a store opened with [`Durability::Sync`]: from now on commits of this process are as with
+    /// [`Durability::LAZY`], or durable again. What was committed before the change keeps its kind.
+    pub fn set_lazy(&self, lazy: bool) -> Result<()> {
+        self.inner.check_writable()?;
+        if lazy {
+            self._closer.start_flusher(Durability::LAZY_BOUNDS)?;
+        }
+        self.inner.lazy_now.store(lazy, StdOrdering::Relaxed);
+        Ok(())
+    }
+
     /// The data file's path.
     pub fn path(&self) -> &Path {
         self.inner.data.path()
+    }
+
+    /// The system's number for the open data file, for those who lock or examine it by their own
+    /// means. Nothing must be written through it.
+    pub fn descriptor(&self) -> Option<i32> {
+        self.inner.data.descriptor()
     }
 
     /// Bytes of a page.
@@ -228,6 +251,12 @@ impl EnvInner {
     /// Pages that the address space reserved for the map has room for.
     pub(crate) fn reserved_pages(&self) -> u64 {
         self.data.reserved() >> self.shift
+    }
+
+    /// Pages that the books of a believable store speak of. More than it may have now: it may have
+    /// shrunk, and be opened with less address space.
+    pub(crate) fn believable_pages(&self) -> u64 {
+        self.data.reserved().max(options::DEFAULT_RESERVE) >> self.shift
     }
 
     /// Refuses work in a forked child.
@@ -283,7 +312,10 @@ impl EnvInner {
     pub(crate) fn collect_pins(&self, pins: &mut Vec<u64>) {
         pins.clear();
         if !has(Bug::ReadersNotPinned) {
-            self.shared.pins(pins);
+            let cleaned = self.shared.pins(pins);
+            if cleaned > 0 {
+                self.log(Level::Warn, format_args!("{cleaned} readers of dead processes removed"));
+            }
         }
         let pending = metas::pending(&self.shared).filter(|_| !has(Bug::PendingNotPinned));
         let steady = std::iter::once_with(|| self.steady()).filter(|_| !has(Bug::SteadyNotPinned));
@@ -294,7 +326,13 @@ impl EnvInner {
         }
     }
 
+    /// The meta of the newest commit.
+    pub(crate) fn newest_meta(&self) -> Result<Meta> {
+        let _lock = checkpoint::MetaLock::take(&self.shared)?;
+        metas::load(self.data.as_ref(), &self.shared, self.shift)
+    }
+
     pub(crate) fn is_sync(&self) -> bool {
-        self.options.durability == Durability::Sync
+        self.options.durability == Durability::Sync && !self.lazy_now.load(StdOrdering::Relaxed)
     }
 }

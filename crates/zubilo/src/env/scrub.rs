@@ -10,8 +10,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::check::{self, CheckReport};
 use crate::error::{Error, Result};
+use crate::platform;
 
 use super::EnvInner;
+use super::log::Level;
 
 /// How the store is checked in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +69,12 @@ impl Scrubber {
     pub(super) fn start(env: &Arc<EnvInner>) -> Result<Option<JoinHandle<()>>> {
         let Some(how) = env.scrubber.how else { return Ok(None) };
         let env = Arc::clone(env);
-        let spawned = std::thread::Builder::new()
-            .name("zubilo-scrub".into())
-            .spawn(move || scrub_until_stopped(&env, how));
+        // Signals of the program are none of this thread's business.
+        let spawned = platform::without_signals(|| {
+            std::thread::Builder::new()
+                .name("zubilo-scrub".into())
+                .spawn(move || scrub_until_stopped(&env, how))
+        });
         spawned.map(Some).map_err(Error::io("start the thread that checks in the background"))
     }
 
@@ -105,6 +110,13 @@ fn scrub_until_stopped(env: &Arc<EnvInner>, how: Scrub) {
             // No slot in the reader table, or a handle that is of no use: nothing was checked.
             Err(Error::ReadersFull { .. } | Error::Forked) => {}
             checked => {
+                if let Err(error) = &checked {
+                    env.log(Level::Error, format_args!("the check in the background: {error}"));
+                }
+                for problem in checked.iter().flat_map(|report| &report.problems) {
+                    let at = format_args!("page {} is damaged: {}", problem.page, problem.reason);
+                    env.log(Level::Error, at);
+                }
                 let mut state = scrubber.lock();
                 state.last = Some(ScrubReport {
                     passes: state.last.as_ref().map_or(0, |l| l.passes) + 1,

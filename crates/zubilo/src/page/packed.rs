@@ -53,7 +53,6 @@ impl<'p> Packed<'p> {
     }
 
     /// All items, one behind the other.
-    #[allow(dead_code, reason = "cursors will hand them out")]
     #[inline]
     pub(crate) fn items(&self) -> &'p [u8] {
         self.items

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use crate::error::Result;
 use crate::page::{Branch, Damage, Entry, Leaf, LeafPage, NormBuf, Order, SearchKey};
 
-use super::lookup::{branch_at, descend_by, value_of};
+use super::lookup::{branch_at, descend_by};
 use super::{Pages, Path, Ref, TreeDesc};
 
 /// A position in the tree `desc` as `pages` shows it.
@@ -31,15 +31,6 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
             _ => Ok(None),
         }
     }
-
-    /// Key and value under the cursor.
-    #[inline(always)]
-    pub(crate) fn pair(&self) -> Result<Option<(&'p [u8], &'p [u8])>> {
-        match self.entry()? {
-            Some((at, entry)) => Ok(Some((entry.key, value_of(&self.pages, at, &entry)?))),
-            None => Ok(None),
-        }
-    }
 }
 
 impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
@@ -60,7 +51,6 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
     }
 
     /// The way to the position.
-    #[allow(dead_code, reason = "cursors of the write transaction will keep it")]
     pub(crate) fn into_path(self) -> Path {
         self.path
     }
@@ -91,6 +81,41 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
             self.next_leaf()?;
         }
         Ok(found)
+    }
+
+    /// To the first entry with a key not less than `key`, or behind the last entry; true when it
+    /// equals `key`.
+    pub(crate) fn seek_or_behind(&mut self, key: &[u8]) -> Result<bool> {
+        let found = self.seek(key)?;
+        if self.position().is_none() {
+            self.last()?;
+            self.step_behind();
+        }
+        Ok(found)
+    }
+
+    /// From the last entry of a leaf to the place behind it.
+    pub(crate) fn step_behind(&mut self) {
+        if let Some(step) = self.path.last_mut() {
+            step.index += 1;
+        }
+    }
+
+    /// To another entry of the leaf.
+    pub(crate) fn set_index(&mut self, i: usize) {
+        if let Some(step) = self.path.last_mut() {
+            step.index = i as u32;
+        }
+    }
+
+    /// Whether the cursor stands on the first entry of all.
+    pub(crate) fn is_first(&self) -> bool {
+        self.leaf.is_some() && self.path.steps().iter().all(|s| s.index == 0)
+    }
+
+    /// Whether the cursor stands on the last entry of all.
+    pub(crate) fn is_last(&self) -> bool {
+        self.leaf.is_some() && self.path.steps().iter().all(|s| s.index + 1 == s.count)
     }
 
     /// To the position where `key` is or would be inserted, which may be behind a leaf's last

@@ -8,6 +8,7 @@ use crate::page::{
     leaf,
 };
 
+use super::cursor::Cursor;
 use super::lookup::descend_to_change;
 use super::remove::drop_tree;
 use super::values::tree_of;
@@ -131,6 +132,23 @@ fn try_finger(ws: &Workspace, tree: &Tree, path: &mut Path, key: &[u8]) -> Resul
     step.index = i as u32;
     step.count = leaf.count() as u32;
     Ok(inside.then_some(found.is_ok()))
+}
+
+/// The last key of a tree.
+pub(crate) fn last_key<'w>(ws: &'w Workspace, tree: &Tree) -> Result<Option<&'w [u8]>> {
+    let view = ws.view();
+    if tree.finger.live
+        && tree.finger.path.is_rightmost()
+        && let Some(step) = tree.finger.path.last()
+        && ws.owns(step.page)
+    {
+        let leaf = Leaf::new(view.page(step.page)?).map_err(step.page.damaged())?;
+        let last = leaf.key(leaf.count().saturating_sub(1));
+        return last.map(Some).map_err(step.page.damaged());
+    }
+    let mut cursor = Cursor::<_, Leaf<'_>>::new(view, tree.desc, tree.order.clone());
+    cursor.last()?;
+    cursor.key()
 }
 
 pub(super) fn keep_finger(tree: &mut Tree, path: Path) {

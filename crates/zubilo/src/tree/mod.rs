@@ -15,6 +15,7 @@ pub(crate) mod insert;
 pub(crate) mod lookup;
 pub(crate) mod packed;
 pub(crate) mod pages;
+pub(crate) mod pair_cursor;
 pub(crate) mod pair_range;
 pub(crate) mod pairs;
 pub(crate) mod path;

@@ -16,7 +16,7 @@ pub(crate) struct Step {
 
 /// Steps from the root (first) to a leaf (last). On the heap: paths are handed on and kept more
 /// often than they are made.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Path {
     steps: Vec<Step>,
 }

@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::page::{Damage, Entry, FLAG_DIRTY_RUNS, Items, LeafPage, Order, Set, ValueKind, header};
 
 use super::cursor::Cursor;
-use super::lookup::{branch_at, descend_items};
-use super::{Pages, Path, Ref, RunRef, TreeDesc};
+use super::lookup::{branch_at, descend_items, get_entry};
+use super::{Pages, Path, Ref, RunRef, Tree, TreeDesc};
 
 /// The values of a key as its record holds them.
 #[derive(Clone, Copy)]
@@ -64,6 +64,17 @@ pub(crate) fn first_value<'p, P: Pages<'p>>(
             leaf.key(0).map_err(at.damaged())
         }
     }
+}
+
+/// The last value of a key.
+pub(crate) fn last_value<'p, P: Pages<'p>>(
+    pages: &P,
+    tree: &Tree,
+    key: &[u8],
+) -> Result<Option<&'p [u8]>> {
+    let found = get_entry(pages, &tree.desc, &tree.order, key)?;
+    let Some((at, entry)) = found else { return Ok(None) };
+    ValuesIter::new(*pages, at, &entry, &tree.values)?.next_back().transpose()
 }
 
 impl<'p> Values<'p> {

@@ -15,6 +15,7 @@ use twox_hash::XxHash3_64;
 
 use crate::env::Root;
 use crate::env::checkpoint::{MetaLock, flush, free_slot};
+use crate::env::log::Level;
 use crate::env::meta::{META_COUNT, Meta, Trust};
 use crate::env::metas::{self, SlotState};
 use crate::error::{Error, Result};
@@ -56,7 +57,9 @@ impl WriteTxn {
         self.forget_state = true;
         let result = self.commit_changes();
         self.forget_state = result.is_err() && !has(Bug::BooksKeptAfterError);
-        result
+        let txn = result?;
+        self.audit(txn)?;
+        Ok(txn)
     }
 
     fn commit_changes(&mut self) -> Result<TxnId> {
@@ -91,6 +94,8 @@ impl WriteTxn {
         if let Some(state) = &mut self.state {
             state.scattered = pieces > PIECES;
         }
+        let what = format_args!("commit {}: {pages} pages in {pieces} extents", meta.txn);
+        self.env.log(Level::Debug, what);
         // Asked again, not anew: a checkpoint may have made the commit before steady meanwhile, and
         // then there is no digest.
         let one_flush =
@@ -164,7 +169,7 @@ impl WriteTxn {
         meta.main = self.main.desc;
         meta.next_table = self.next_table;
         meta.canary = self.canary;
-        meta.geometry = self.geometry;
+        meta.geometry = self.stored_geometry();
         Ok(meta)
     }
 

@@ -4,6 +4,7 @@ use crate::env::meta::StoredGeometry;
 use crate::error::Result;
 use crate::tree::TreeDesc;
 
+use super::cursors::Slot;
 use super::write::WriteTxn;
 
 /// What must be put back when a level is undone. Tables are saved when the level first changes
@@ -15,6 +16,7 @@ pub(super) struct Savepoint {
     next_table: u32,
     canary: [u64; 4],
     geometry: StoredGeometry,
+    cursors: Vec<Option<Slot>>,
 }
 
 struct SavedTable {
@@ -62,8 +64,9 @@ impl WriteTxn {
         }
     }
 
-    /// Opens a nested level.
-    pub(crate) fn begin_nested(&mut self) -> Result<()> {
+    /// Opens a nested level: what is done from here on can be undone by itself. Levels can be nested
+    /// to any depth; [`WriteTxn::nested`] is safer where it fits.
+    pub fn begin_nested(&mut self) -> Result<()> {
         self.check()?;
         self.ws.begin_level();
         self.savepoints.push(Savepoint {
@@ -73,12 +76,14 @@ impl WriteTxn {
             next_table: self.next_table,
             canary: self.canary,
             geometry: self.geometry,
+            cursors: self.cursors.slots.clone(),
         });
         Ok(())
     }
 
-    /// Hands what the innermost level did to the level outside.
-    pub(crate) fn commit_nested(&mut self) {
+    /// Ends the innermost level and hands what it did to the level outside; nothing happens where
+    /// there is none.
+    pub fn commit_nested(&mut self) {
         let Some(inner) = self.savepoints.pop() else { return };
         self.ws.commit_level();
         let level = self.savepoints.len() as u32;
@@ -96,8 +101,9 @@ impl WriteTxn {
         }
     }
 
-    /// Undoes what the innermost level did; also what broke it.
-    pub(crate) fn abort_nested(&mut self) {
+    /// Ends the innermost level and undoes what it did, also what broke it. Tables and cursors opened in
+    /// it are closed. Nothing happens where there is no level.
+    pub fn abort_nested(&mut self) {
         let Some(inner) = self.savepoints.pop() else { return };
         let spilled = self.ws.abort_level();
         if let Some(state) = &mut self.state {
@@ -117,6 +123,7 @@ impl WriteTxn {
         self.next_table = inner.next_table;
         self.canary = inner.canary;
         self.geometry = inner.geometry;
+        self.restore_cursors(inner.cursors);
         // The level's own pages are gone with what broke them; the outer ones were not touched.
         self.broken = false;
         self.reset_fingers();

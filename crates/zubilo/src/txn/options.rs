@@ -25,6 +25,17 @@ pub enum KeyOrder {
     Custom = 3,
 }
 
+impl KeyOrder {
+    fn of_code(code: u8) -> KeyOrder {
+        match code {
+            0 => KeyOrder::Bytes,
+            1 => KeyOrder::Reversed,
+            2 => KeyOrder::Integer,
+            _ => KeyOrder::Custom,
+        }
+    }
+}
+
 /// Options of a table, fixed when it is created.
 #[derive(Clone)]
 pub struct TableOptions {
@@ -119,6 +130,54 @@ impl TableOptions {
         self.values = KeyOrder::Custom;
         self.compare_values = Some(Arc::new(compare));
         self.duplicates()
+    }
+
+    /// To how many bytes small values are aligned; 1 is not at all.
+    pub fn alignment(&self) -> u8 {
+        self.align
+    }
+
+    /// The order of the keys.
+    pub fn keys(&self) -> KeyOrder {
+        self.keys
+    }
+
+    /// The order of the values of a key.
+    pub fn values(&self) -> KeyOrder {
+        self.values
+    }
+
+    /// Whether a key can have many values.
+    pub fn has_duplicates(&self) -> bool {
+        self.duplicates
+    }
+
+    /// Whether all values have one size.
+    pub fn has_fixed_values(&self) -> bool {
+        self.fixed
+    }
+
+    /// The options of a tree, with the comparators that it has.
+    pub(crate) fn of_tree(tree: &Tree) -> TableOptions {
+        let stored = tree.desc.options;
+        let compare = |order: &Order| match order {
+            Order::Custom(compare) => Some(Arc::clone(compare)),
+            _ => None,
+        };
+        TableOptions {
+            align: stored.align,
+            keys: KeyOrder::of_code(stored.order),
+            values: KeyOrder::of_code(stored.value_order_code()),
+            duplicates: stored.has_duplicates(),
+            fixed: stored.is_fixed(),
+            compare_keys: compare(&tree.order),
+            compare_values: compare(&tree.values),
+        }
+    }
+
+    pub(crate) fn without_comparators(mut self) -> TableOptions {
+        (self.compare_keys, self.compare_values) = (None, None);
+        self
     }
 
     /// The options as they are stored.

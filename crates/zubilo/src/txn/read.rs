@@ -10,9 +10,10 @@ use crate::page::{Order, ValueKind};
 use crate::shared::{ReaderId, RootWords};
 use crate::tree::{Snapshot, Tree, TreeDesc, batch, cursor, lookup};
 
-use super::options::{TableOptions, builtin_tree};
+use super::cursor::Cursor;
+use super::options::{TableOptions, builtin_tree, unordered_tree};
 use super::table::{
-    Cursor, Iter, TableStats, ValueIter, bounds_of, count_of_key, has_pair, prefix_bounds,
+    Iter, TableStats, ValueIter, bounds_of, count_of_key, first_and_count, has_pair, prefix_bounds,
     values_of_key,
 };
 
@@ -122,7 +123,18 @@ impl ReadTxn {
         Ok(ReadTable { snapshot: self.snapshot(), tree: options.tree(desc)? })
     }
 
-    fn table_desc(&self, name: &[u8]) -> Result<TreeDesc> {
+    /// The options of the table `name`, without comparators.
+    pub fn table_options(&self, name: impl AsRef<[u8]>) -> Result<TableOptions> {
+        let desc = self.table_desc(name.as_ref())?;
+        Ok(TableOptions::of_tree(&unordered_tree(desc)).without_comparators())
+    }
+
+    /// Figures of the table `name`, which may be in a caller's order.
+    pub fn table_stats(&self, name: impl AsRef<[u8]>) -> Result<TableStats> {
+        Ok(TableStats::of(&self.table_desc(name.as_ref())?))
+    }
+
+    pub(super) fn table_desc(&self, name: &[u8]) -> Result<TreeDesc> {
         // In a forked child nothing keeps the snapshot: the parent may end it at any time.
         self.env.check_alive()?;
         let snapshot = self.snapshot();
@@ -274,6 +286,11 @@ impl<'t> ReadTable<'t> {
         lookup::get(&self.snapshot, &self.tree.desc, &self.tree.order, key.as_ref())
     }
 
+    /// The value under `key`, of several the first, and how many there are.
+    pub fn get_with_count(&self, key: impl AsRef<[u8]>) -> Result<Option<(&'t [u8], u64)>> {
+        first_and_count(&self.snapshot, &self.tree, key.as_ref())
+    }
+
     /// The values under many keys, in their order. Several times faster a key than
     /// [`ReadTable::get`] when the table is larger than the CPU's caches.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<&'t [u8]>>> {
@@ -338,10 +355,22 @@ impl<'t> ReadTable<'t> {
         has_pair(&self.snapshot, &self.tree, key.as_ref(), value.as_ref())
     }
 
+    pub(super) fn new(snapshot: Snapshot<'t>, tree: Tree) -> ReadTable<'t> {
+        ReadTable { snapshot, tree }
+    }
+
+    /// The table's options, with the comparators it was opened with.
+    pub fn options(&self) -> TableOptions {
+        TableOptions::of_tree(&self.tree)
+    }
+
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
     /// A cursor that stands nowhere yet.
     pub fn cursor(&self) -> Cursor<'t> {
-        let order = self.tree.order.clone();
-        Cursor::reading(cursor::Cursor::new(self.snapshot, self.tree.desc, order))
+        Cursor::reading(self.snapshot, &self.tree)
     }
 
     /// Number of records: each value of a key counts.

@@ -145,18 +145,26 @@ impl WriteTxn {
 
     pub(super) fn delete(&mut self, index: usize, key: &[u8]) -> Result<bool> {
         self.change(index)?;
-        self.guarded(|txn| {
+        let deleted = self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
             remove::remove(ws, tree, key)
-        })
+        })?;
+        if deleted && !self.cursors.slots.is_empty() {
+            self.cursors_after_delete(index, key, None)?;
+        }
+        Ok(deleted)
     }
 
     pub(super) fn delete_range(&mut self, index: usize, bounds: &Bounds) -> Result<u64> {
         self.change(index)?;
-        self.guarded(|txn| {
+        let deleted = self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
             remove_range::remove_range(ws, tree, bounds)
-        })
+        })?;
+        if self.tree(index).desc.depth == 0 {
+            self.reset_cursors(index);
+        }
+        Ok(deleted)
     }
 
     // ---- many values under a key ----
@@ -170,13 +178,13 @@ impl WriteTxn {
         self.put_value(index, key, value).map(|_| true)
     }
 
-    /// Adds a value to those of a key; false when it was there already.
-    pub(super) fn put_value(&mut self, index: usize, key: &[u8], value: &[u8]) -> Result<bool> {
+    /// Whether a table can have this record.
+    pub(super) fn check_record(&self, index: usize, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_key_of(index, key)?;
         let options = self.tree(index).desc.options;
         if !options.has_duplicates() {
-            return Err(Error::Incompatible("the table keeps one value under a key"));
+            return Ok(());
         }
-        self.check_key_of(index, key)?;
         let max = page::max_key(self.ws.page_size());
         if value.len() > max {
             return Err(Error::ValueTooLong { len: value.len(), max });
@@ -184,7 +192,15 @@ impl WriteTxn {
         if options.value_order_code() == ORDER_INTEGER && !matches!(value.len(), 4 | 8) {
             return Err(Error::Invalid("a table of integer values takes values of 4 or 8 bytes"));
         }
-        pairs::check_size(self.tree(index), value)?;
+        pairs::check_size(self.tree(index), value)
+    }
+
+    /// Adds a value to those of a key; false when it was there already.
+    pub(super) fn put_value(&mut self, index: usize, key: &[u8], value: &[u8]) -> Result<bool> {
+        if !self.tree(index).desc.options.has_duplicates() {
+            return Err(Error::Incompatible("the table keeps one value under a key"));
+        }
+        self.check_record(index, key, value)?;
         self.change(index)?;
         self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
@@ -198,10 +214,14 @@ impl WriteTxn {
         if !self.tree(index).desc.options.has_duplicates() {
             return Ok(self.has_pair(index, key, value)? && self.delete(index, key)?);
         }
-        self.guarded(|txn| {
+        let deleted = self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
             pairs::remove_pair(ws, tree, key, value)
-        })
+        })?;
+        if deleted && !self.cursors.slots.is_empty() {
+            self.cursors_after_delete(index, key, Some(value))?;
+        }
+        Ok(deleted)
     }
 
     /// The number of values of a key.

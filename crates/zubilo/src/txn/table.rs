@@ -1,4 +1,4 @@
-//! What tables offer in every kind of transaction: figures, iterators, cursors.
+//! What tables offer in every kind of transaction: figures, iterators, look-ups.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::page::{self, Entry, Order, ValueKind};
 use crate::tree::pair_range::PairRange;
 use crate::tree::range::{Bounds, Range, Run};
-use crate::tree::values::{ValuesIter, values_of};
-use crate::tree::{self, Pages, Snapshot, Tree, TreeDesc, cursor, lookup};
+use crate::tree::values::{ValuesIter, first_value, values_of};
+use crate::tree::{self, Pages, Snapshot, Tree, TreeDesc, lookup};
 
 /// Figures of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,80 +279,8 @@ impl DoubleEndedIterator for ValueIter<'_> {
     }
 }
 
-/// A position in a table, moved by hand. It borrows its transaction, so the table does not change
-/// under it.
-pub struct Cursor<'t> {
-    inner: CursorKind<'t>,
-}
-
-enum CursorKind<'t> {
-    Read(cursor::Cursor<'t, Snapshot<'t>>),
-    Write(cursor::Cursor<'t, View<'t>>),
-}
-
-macro_rules! on {
-    ($self:ident, $c:ident => $body:expr) => {
-        match &mut $self.inner {
-            CursorKind::Read($c) => $body,
-            CursorKind::Write($c) => $body,
-        }
-    };
-}
-
 /// A record: key and value.
 type Pair<'t> = (&'t [u8], &'t [u8]);
-
-impl<'t> Cursor<'t> {
-    pub(crate) fn reading(cursor: cursor::Cursor<'t, Snapshot<'t>>) -> Cursor<'t> {
-        Cursor { inner: CursorKind::Read(cursor) }
-    }
-
-    pub(crate) fn writing(cursor: cursor::Cursor<'t, View<'t>>) -> Cursor<'t> {
-        Cursor { inner: CursorKind::Write(cursor) }
-    }
-
-    /// To the first record.
-    pub fn first(&mut self) -> Result<Option<Pair<'t>>> {
-        on!(self, c => { c.first()?; c.pair() })
-    }
-
-    /// To the last record.
-    pub fn last(&mut self) -> Result<Option<Pair<'t>>> {
-        on!(self, c => { c.last()?; c.pair() })
-    }
-
-    /// To the first record whose key is not less than `key`.
-    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Pair<'t>>> {
-        on!(self, c => { c.seek(key.as_ref())?; c.pair() })
-    }
-
-    /// To the record under `key`; none, and nowhere, when there is none.
-    pub fn seek_exact(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Pair<'t>>> {
-        on!(self, c => if c.seek(key.as_ref())? { c.pair() } else { c.leave(); Ok(None) })
-    }
-
-    /// To the next record; to the first one when the cursor stands nowhere yet.
-    #[expect(clippy::should_implement_trait, reason = "a cursor also goes back")]
-    pub fn next(&mut self) -> Result<Option<Pair<'t>>> {
-        on!(self, c => {
-            if c.position().is_some() { c.next()?; } else { c.first()?; }
-            c.pair()
-        })
-    }
-
-    /// To the record before; to the last one when the cursor stands nowhere yet.
-    pub fn prev(&mut self) -> Result<Option<Pair<'t>>> {
-        on!(self, c => {
-            if c.position().is_some() { c.prev()?; } else { c.last()?; }
-            c.pair()
-        })
-    }
-
-    /// The record under the cursor.
-    pub fn current(&mut self) -> Result<Option<Pair<'t>>> {
-        on!(self, c => c.pair())
-    }
-}
 
 /// Iterators over the leaves of a tree.
 fn range<'t, P: Pages<'t>>(pages: P, tree: &Tree, bounds: Result<Bounds>) -> Range<'t, P> {
@@ -390,6 +318,17 @@ pub(crate) fn count_of_key<'t, P: Pages<'t>>(pages: &P, tree: &Tree, key: &[u8])
         }
         found => Ok(u64::from(found.is_some())),
     }
+}
+
+/// The first value of a key, and how many there are.
+pub(crate) fn first_and_count<'t, P: Pages<'t>>(
+    pages: &P,
+    tree: &Tree,
+    key: &[u8],
+) -> Result<Option<(&'t [u8], u64)>> {
+    let Some((at, entry)) = find(pages, tree, key)? else { return Ok(None) };
+    let count = values_of(pages, at, &entry)?.count();
+    Ok(Some((first_value(pages, at, &entry)?, count)))
 }
 
 /// Whether a key has a value.

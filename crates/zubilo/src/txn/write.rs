@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::dirty::{Arena, Workspace};
 use crate::env::checkpoint::{MetaLock, WriterLock, wipe_unpublished};
+use crate::env::flusher;
 use crate::env::meta::{Meta, StoredGeometry};
 use crate::env::metas;
 use crate::env::options::Geometry;
@@ -18,6 +19,7 @@ use crate::tree::desc::OF_VALUES;
 use crate::tree::insert::{Put, Shape, put};
 use crate::tree::{Snapshot, Tree, TreeDesc, lookup, remove};
 
+use super::cursors::Cursors;
 use super::nested::Savepoint;
 use super::options::{TableOptions, builtin_tree, needs_comparator, unordered_tree};
 use super::write_table::WriteTable;
@@ -32,9 +34,12 @@ pub struct WriteTxn {
     pub(super) main: Tree,
     pub(super) tables: Vec<OpenTable>,
     pub(super) savepoints: Vec<Savepoint>,
+    pub(super) cursors: Cursors,
     pub(super) next_table: u32,
     pub(super) canary: [u64; 4],
     pub(super) geometry: StoredGeometry,
+    /// An upper bound of this process's own in place of the geometry's.
+    pub(super) limit: Option<OwnLimit>,
     /// An error left the trees unfinished.
     pub(super) broken: bool,
     /// Dirty memory at which finished pages are written early, in bytes.
@@ -43,6 +48,17 @@ pub struct WriteTxn {
     pub(super) forget_state: bool,
     /// The writer lock must be released by its thread.
     _thread: PhantomData<*const ()>,
+}
+
+/// Bounds of the file's size, in bytes; see `WriteTxn::raw_set_limit`.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnLimit {
+    /// What is stored.
+    pub upper: u64,
+    /// What changes may need.
+    pub soft: u64,
+    /// What a commit may take.
+    pub hard: u64,
 }
 
 /// A named table that the transaction has opened.
@@ -65,6 +81,7 @@ pub(super) const MAIN: usize = usize::MAX;
 impl WriteTxn {
     pub(crate) fn begin(env: &Arc<EnvInner>, wait: bool) -> Result<Option<WriteTxn>> {
         env.check_writable()?;
+        flusher::make_up(env)?;
         let Some(lock) = WriterLock::take(&env.shared, wait)? else { return Ok(None) };
         let txn = WriteTxn::begin_locked(env)?;
         // The transaction releases it.
@@ -99,9 +116,11 @@ impl WriteTxn {
             main,
             tables: Vec::new(),
             savepoints: Vec::new(),
+            cursors: Cursors::new(),
             next_table,
             canary,
             geometry,
+            limit: None,
             broken: false,
             spill_at: env.options.dirty_limit,
             forget_state: false,
@@ -213,6 +232,7 @@ impl WriteTxn {
         let name = name.as_ref();
         let index = self.open_table(name)?.ok_or(Error::NoSuchTable)?;
         self.change(index)?;
+        self.reset_cursors(index);
         self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
             remove::clear(ws, tree)?;
@@ -235,7 +255,8 @@ impl WriteTxn {
             txn.store_desc(to, &tree.desc)
         })?;
         let ordered = self.tables.get(index).is_some_and(|t| t.ordered);
-        self.push_table(to, Tree::new(tree.desc, tree.order, tree.values), ordered);
+        let new = self.push_table(to, Tree::new(tree.desc, tree.order, tree.values), ordered);
+        self.move_cursors(index, new);
         Ok(())
     }
 
@@ -258,7 +279,11 @@ impl WriteTxn {
     }
 
     /// Index of a table that was created with these options, now with their comparators.
-    fn open_with(&mut self, name: &[u8], options: &TableOptions) -> Result<Option<usize>> {
+    pub(super) fn open_with(
+        &mut self,
+        name: &[u8],
+        options: &TableOptions,
+    ) -> Result<Option<usize>> {
         let Some(index) = self.open_table(name)? else { return Ok(None) };
         if let Some(table) = self.tables.get_mut(index) {
             options.check_same(&table.tree.desc.options)?;
@@ -294,7 +319,7 @@ impl WriteTxn {
         self.tables.len() - 1
     }
 
-    fn new_table(&mut self, name: &[u8], options: &TableOptions) -> Result<usize> {
+    pub(super) fn new_table(&mut self, name: &[u8], options: &TableOptions) -> Result<usize> {
         self.check_key(name)?;
         let desc = TreeDesc::empty(self.next_table, options.to_tree()?);
         let tree = options.tree(desc)?;
@@ -355,7 +380,11 @@ impl WriteTxn {
         } else {
             self.save_table(index);
         }
+        if !self.cursors.slots.is_empty() {
+            self.park_cursors(index)?;
+        }
         if self.ws.dirty_bytes() > self.spill_at {
+            self.park_all_cursors()?;
             self.guarded(|txn| txn.spill())?;
         }
         Ok(())
@@ -385,14 +414,14 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     if let Some(mut state) = kept {
         let WriterState { space, chain, meta: known, .. } = &mut *state;
         let metas = (&*known, &meta);
-        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.reserved_pages())? {
+        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.believable_pages())? {
             (state.meta, state.pins) = (meta, pins);
             return Ok(state);
         }
         arena = state.arena.take();
     }
     let books = ledger::read(&snapshot, &meta)?;
-    let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.reserved_pages())?;
+    let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.believable_pages())?;
     Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, scattered: false, pins }))
 }
 

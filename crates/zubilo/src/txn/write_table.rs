@@ -3,10 +3,16 @@
 use std::ops::RangeBounds;
 
 use crate::error::Result;
-use crate::tree::{cursor, remove};
+use crate::tree::remove;
 
-use super::table::{Cursor, Iter, TableStats, ValueIter, bounds_of, prefix_bounds, values_of_key};
+use super::cursor::Cursor;
+use super::cursors::TableId;
+use super::options::TableOptions;
+use super::table::{
+    Iter, TableStats, ValueIter, bounds_of, first_and_count, prefix_bounds, values_of_key,
+};
 use super::write::WriteTxn;
+use super::write_cursor::WriteCursor;
 
 /// A table as the write transaction sees and changes it.
 pub struct WriteTable<'t> {
@@ -35,6 +41,12 @@ impl WriteTable<'_> {
     /// The value under `key`, of several the first, as of now.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<&[u8]>> {
         self.txn.get(self.index, key.as_ref())
+    }
+
+    /// The value under `key`, of several the first, and how many there are, as of now.
+    pub fn get_with_count(&self, key: impl AsRef<[u8]>) -> Result<Option<(&[u8], u64)>> {
+        self.txn.check()?;
+        first_and_count(&self.txn.ws.view(), self.txn.tree(self.index), key.as_ref())
     }
 
     /// Adds `value` to those under `key`, in a table with duplicates; tells whether it is new
@@ -79,6 +91,7 @@ impl WriteTable<'_> {
     /// Removes all records.
     pub fn clear(&mut self) -> Result<()> {
         self.txn.change(self.index)?;
+        self.txn.reset_cursors(self.index);
         let index = self.index;
         self.txn.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
@@ -112,8 +125,25 @@ impl WriteTable<'_> {
     pub fn cursor(&self) -> Result<Cursor<'_>> {
         self.txn.check()?;
         let tree = self.txn.tree(self.index);
-        let order = tree.order.clone();
-        Ok(Cursor::writing(cursor::Cursor::new(self.txn.ws.view(), tree.desc, order)))
+        Ok(Cursor::writing(self.txn.ws.view(), tree))
+    }
+
+    /// A cursor through which the table can be changed; it stands nowhere yet. For several at once
+    /// see [`WriteTxn::open_cursor`].
+    pub fn cursor_mut(&mut self) -> Result<WriteCursor<'_>> {
+        self.txn.check()?;
+        let id = self.txn.new_cursor(self.index);
+        Ok(WriteCursor::new(self.txn, id, true))
+    }
+
+    /// The table's number in this transaction.
+    pub fn id(&self) -> TableId {
+        self.txn.id_of(self.index)
+    }
+
+    /// The table's options, with the comparators it was opened with.
+    pub fn options(&self) -> TableOptions {
+        TableOptions::of_tree(self.txn.tree(self.index))
     }
 
     /// Number of records: each value of a key counts.

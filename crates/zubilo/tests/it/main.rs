@@ -2,16 +2,21 @@
 
 mod common;
 
+mod cursors;
+mod duplicates;
 mod failures;
 mod flusher;
 mod full;
 mod group;
 mod histories;
 mod hostile;
+mod marks;
 mod opening;
+mod orders;
 mod processes;
 mod regressions;
 mod space;
+mod telling;
 mod types;
 mod values;
 mod verify;

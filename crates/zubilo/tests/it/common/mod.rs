@@ -108,3 +108,10 @@ pub(crate) fn put_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     }
     txn.commit().unwrap()
 }
+
+/// Random numbers from `ZUBILO_SEED` or the clock; the seed is printed, so that a failure can be
+/// repeated.
+pub(crate) fn rng() -> Rng {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Rng::new(seed(now.unwrap().as_nanos() as u64))
+}

@@ -2,12 +2,10 @@
 //! varying sizes, nested levels, small and large page sizes, the full check after each commit, a
 //! compacted copy at the end. `ZUBILO_SEED` repeats a run.
 
-mod common;
-
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use common::{Rng, check};
+use crate::common::{Rng, check, rng};
 use zubilo::{Env, Error, KeyOrder, Options, ReadTable, TableOptions, WriteTxn};
 
 type Compare = fn(&[u8], &[u8]) -> Ordering;
@@ -268,7 +266,7 @@ fn run(page_size: u32, rng: &mut Rng, commits: u32) -> u64 {
             continue;
         }
         write.commit().unwrap();
-        check(&env);
+        check(&env, "after a change");
         let read = env.read().unwrap();
         for (kind, model) in &mut models {
             let table = read.table_with(kind.name, &kind.options).unwrap();
@@ -278,7 +276,7 @@ fn run(page_size: u32, rng: &mut Rng, commits: u32) -> u64 {
     }
     env.copy_to_path(dir.path().join("b"), true, &mut |_, _| true).unwrap();
     let copied = open("b");
-    check(&copied);
+    check(&copied, "the copy");
     let read = copied.read().unwrap();
     for (kind, model) in &mut models {
         if read.tables().unwrap().contains(&kind.name.as_bytes().to_vec()) {
@@ -291,7 +289,7 @@ fn run(page_size: u32, rng: &mut Rng, commits: u32) -> u64 {
 
 #[test]
 fn tables_with_duplicates_agree_with_a_map_of_sets() {
-    let mut rng = Rng::from_env();
+    let mut rng = rng();
     let value_pages = run(4096, &mut rng, 8);
     assert!(value_pages > 3, "no trees of values: {value_pages} pages");
     run(16384, &mut rng, 3);
@@ -300,7 +298,7 @@ fn tables_with_duplicates_agree_with_a_map_of_sets() {
 #[test]
 #[ignore = "minutes"]
 fn tables_with_duplicates_agree_with_a_map_of_sets_for_long() {
-    let mut rng = Rng::from_env();
+    let mut rng = rng();
     for _ in 0..20 {
         run(4096, &mut rng, 20);
         run(65536, &mut rng, 10);
@@ -333,5 +331,5 @@ fn what_a_table_with_duplicates_cannot_hold_is_refused() {
     assert!(table.contains("k", "v").unwrap());
     assert!(table.delete_value("k", "v").unwrap());
     write.commit().unwrap();
-    check(&env);
+    check(&env, "after a change");
 }

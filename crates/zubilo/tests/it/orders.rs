@@ -1,12 +1,10 @@
 //! Tables in every order of keys against a sorted list, with the full check after each commit and
 //! a compacted copy at the end. `ZUBILO_SEED` repeats a run.
 
-mod common;
-
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use common::{Rng, check};
+use crate::common::{Rng, check, rng};
 use zubilo::{Env, Error, KeyOrder, Options, TableOptions};
 
 /// Short keys first, among those of one length the greater bytes first.
@@ -148,7 +146,7 @@ fn compare_all(env: &Env, kind: &Kind, model: &Model, rng: &mut Rng) {
 
 #[test]
 fn tables_of_every_order_agree_with_a_sorted_list() {
-    let mut rng = Rng::from_env();
+    let mut rng = rng();
     let dir = tempfile::tempdir().unwrap();
     let env = Options::new().open(dir.path().join("a")).unwrap();
     let mut models = kinds().map(|kind| (kind, Model::new()));
@@ -157,12 +155,12 @@ fn tables_of_every_order_agree_with_a_sorted_list() {
             change(&env, kind, model, &mut rng);
             compare_all(&env, kind, model, &mut rng);
         }
-        check(&env);
+        check(&env, "after a change");
     }
     let copy = dir.path().join("b");
     env.copy_to_path(&copy, true, &mut |_, _| true).unwrap();
     let copied = Options::new().open(&copy).unwrap();
-    check(&copied);
+    check(&copied, "the copy");
     for (kind, model) in &models {
         compare_all(&copied, kind, model, &mut rng);
     }
@@ -208,7 +206,7 @@ fn tables_are_opened_as_they_were_created() {
     assert!(matches!(write.table("other"), Err(Error::Incompatible(_))));
     write.drop_table("other").unwrap();
     write.commit().unwrap();
-    check(&env);
+    check(&env, "after a change");
 }
 
 #[test]

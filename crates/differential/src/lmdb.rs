@@ -1,0 +1,393 @@
+//! A program's steps on LMDB, called as a C program would.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::null_mut;
+
+use lmdb_master_sys as ffi;
+
+use crate::program::{How, Kind, Move, Order, Step, Values};
+use crate::{Answer, Engine};
+
+/// LMDB with one table and a running write transaction.
+pub struct Lmdb {
+    env: *mut ffi::MDB_env,
+    dbi: ffi::MDB_dbi,
+    kind: Kind,
+    /// The transaction and those nested in it, the innermost last.
+    txns: Vec<*mut ffi::MDB_txn>,
+    /// Cursors with the nesting level in which they were opened.
+    cursors: Vec<Option<(*mut ffi::MDB_cursor, usize)>>,
+}
+
+fn val(bytes: &[u8]) -> ffi::MDB_val {
+    ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
+}
+
+const EMPTY: ffi::MDB_val = ffi::MDB_val { mv_size: 0, mv_data: null_mut() };
+
+/// # Safety
+/// The value was filled by the library, and nothing changed since.
+unsafe fn bytes(val: &ffi::MDB_val) -> Vec<u8> {
+    if val.mv_size == 0 {
+        return Vec::new();
+    }
+    // SAFETY: promised by the caller.
+    unsafe { std::slice::from_raw_parts(val.mv_data.cast::<u8>(), val.mv_size) }.to_vec()
+}
+
+fn failed(code: i32) -> Answer {
+    match code {
+        ffi::MDB_NOTFOUND => Answer::NotFound,
+        ffi::MDB_KEYEXIST => Answer::Exists,
+        libc::EINVAL | ffi::MDB_BAD_VALSIZE => Answer::Invalid,
+        ffi::MDB_INCOMPATIBLE => Answer::Incompatible,
+        code => Answer::Other(format!("LMDB says {code}")),
+    }
+}
+
+fn done(code: i32) -> Answer {
+    if code == 0 { Answer::Done } else { failed(code) }
+}
+
+#[track_caller]
+fn must(code: i32) {
+    assert_eq!(code, 0, "LMDB refused");
+}
+
+fn flags(kind: &Kind) -> u32 {
+    let mut flags = ffi::MDB_CREATE;
+    flags |= match kind.keys {
+        Order::Bytes => 0,
+        Order::Reversed => ffi::MDB_REVERSEKEY,
+        Order::Integer(_) => ffi::MDB_INTEGERKEY,
+    };
+    if let Values::Many { order, fixed } = kind.values {
+        flags |= ffi::MDB_DUPSORT;
+        flags |= if fixed.is_some() { ffi::MDB_DUPFIXED } else { 0 };
+        flags |= match order {
+            Order::Bytes => 0,
+            Order::Reversed => ffi::MDB_REVERSEDUP,
+            Order::Integer(_) => ffi::MDB_INTEGERDUP,
+        };
+    }
+    flags
+}
+
+fn how(how: How) -> u32 {
+    match how {
+        How::Upsert => 0,
+        How::NoOverwrite => ffi::MDB_NOOVERWRITE,
+        How::NoDupData => ffi::MDB_NODUPDATA,
+        How::Append => ffi::MDB_APPEND,
+        How::AppendDup => ffi::MDB_APPENDDUP,
+    }
+}
+
+fn operation(way: Move) -> ffi::MDB_cursor_op {
+    match way {
+        Move::First => ffi::MDB_FIRST,
+        Move::Last => ffi::MDB_LAST,
+        Move::Next => ffi::MDB_NEXT,
+        Move::Prev => ffi::MDB_PREV,
+        Move::FirstDup => ffi::MDB_FIRST_DUP,
+        Move::LastDup => ffi::MDB_LAST_DUP,
+        Move::NextDup => ffi::MDB_NEXT_DUP,
+        Move::PrevDup => ffi::MDB_PREV_DUP,
+        Move::NextNoDup => ffi::MDB_NEXT_NODUP,
+        Move::PrevNoDup => ffi::MDB_PREV_NODUP,
+        Move::Current => ffi::MDB_GET_CURRENT,
+        Move::Set => ffi::MDB_SET_KEY,
+        Move::SetRange => ffi::MDB_SET_RANGE,
+        Move::Both => ffi::MDB_GET_BOTH,
+        Move::BothRange => ffi::MDB_GET_BOTH_RANGE,
+    }
+}
+
+impl Lmdb {
+    /// A new environment in a folder.
+    pub fn create(dir: &Path, kind: Kind) -> Lmdb {
+        let name = CString::new(dir.join("lmdb").as_os_str().as_bytes()).expect("a path");
+        let flags_of_env = ffi::MDB_NOSUBDIR | ffi::MDB_NOSYNC | ffi::MDB_NOLOCK;
+        let mut lmdb =
+            Lmdb { env: null_mut(), dbi: 0, kind, txns: Vec::new(), cursors: vec![None; 3] };
+        // SAFETY: the calls are made in the documented order with valid pointers.
+        unsafe {
+            must(ffi::mdb_env_create(&mut lmdb.env));
+            must(ffi::mdb_env_set_mapsize(lmdb.env, 1 << 30));
+            must(ffi::mdb_env_set_maxdbs(lmdb.env, 2));
+            must(ffi::mdb_env_open(lmdb.env, name.as_ptr(), flags_of_env, 0o644));
+            let mut txn = null_mut();
+            must(ffi::mdb_txn_begin(lmdb.env, null_mut(), 0, &mut txn));
+            must(ffi::mdb_dbi_open(txn, c"table".as_ptr(), flags(&kind), &mut lmdb.dbi));
+            must(ffi::mdb_txn_commit(txn));
+        }
+        lmdb.begin();
+        lmdb
+    }
+
+    fn txn(&self) -> *mut ffi::MDB_txn {
+        *self.txns.last().expect("a transaction runs")
+    }
+
+    fn begin(&mut self) {
+        let parent = self.txns.last().copied().unwrap_or(null_mut());
+        let mut txn = null_mut();
+        // SAFETY: the environment is open and the parent runs.
+        must(unsafe { ffi::mdb_txn_begin(self.env, parent, 0, &mut txn) });
+        self.txns.push(txn);
+    }
+
+    fn end(&mut self, commit: bool) -> Answer {
+        let txn = self.txns.pop().expect("a transaction runs");
+        let depth = self.txns.len();
+        // The library frees the cursors of a write transaction that ends.
+        for cursor in &mut self.cursors {
+            cursor.take_if(|(_, level)| *level > depth);
+        }
+        // SAFETY: the transaction runs and is not used again.
+        let code = unsafe {
+            if commit {
+                ffi::mdb_txn_commit(txn)
+            } else {
+                ffi::mdb_txn_abort(txn);
+                0
+            }
+        };
+        if self.txns.is_empty() {
+            self.begin();
+        }
+        done(code)
+    }
+
+    fn put(&mut self, key: u32, value: u32, put: How) -> Answer {
+        let (key, value) = (self.kind.key(key), self.kind.value(value));
+        let (mut key, mut value) = (val(&key), val(&value));
+        // SAFETY: the transaction runs; the values are valid for the call.
+        done(unsafe { ffi::mdb_put(self.txn(), self.dbi, &mut key, &mut value, how(put)) })
+    }
+
+    fn go(&self, cursor: *mut ffi::MDB_cursor, way: Move, key: &[u8], value: &[u8]) -> Answer {
+        let (mut key, mut value) = (val(key), val(value));
+        if !matches!(way, Move::Set | Move::SetRange | Move::Both | Move::BothRange) {
+            (key, value) = (EMPTY, EMPTY);
+        }
+        // SAFETY: the cursor is open and its transaction runs.
+        let code = unsafe { ffi::mdb_cursor_get(cursor, &mut key, &mut value, operation(way)) };
+        if code != 0 {
+            return failed(code);
+        }
+        if matches!(way, Move::FirstDup | Move::LastDup) {
+            // The library does not always tell the key.
+            let mut same = EMPTY;
+            // SAFETY: as above.
+            must(unsafe { ffi::mdb_cursor_get(cursor, &mut key, &mut same, ffi::MDB_GET_CURRENT) });
+        }
+        // SAFETY: the library has just filled both.
+        unsafe { Answer::Pair(bytes(&key), bytes(&value)) }
+    }
+
+    fn packed(&self, cursor: *mut ffi::MDB_cursor, key: &[u8]) -> Answer {
+        let (mut key, mut value) = (val(key), EMPTY);
+        let size = usize::from(self.kind.fixed().unwrap_or(1));
+        let mut all = Vec::new();
+        // SAFETY: the cursor is open and its transaction runs; what is read was just filled.
+        unsafe {
+            let mut code = ffi::mdb_cursor_get(cursor, &mut key, &mut value, ffi::MDB_SET_KEY);
+            if code == 0 {
+                // With a single value the library leaves what the search found.
+                code = ffi::mdb_cursor_get(cursor, &mut key, &mut value, ffi::MDB_GET_MULTIPLE);
+            }
+            if code != 0 {
+                return failed(code);
+            }
+            while code == 0 {
+                all.extend(bytes(&value).chunks(size).map(<[u8]>::to_vec));
+                code = ffi::mdb_cursor_get(cursor, &mut key, &mut value, ffi::MDB_NEXT_MULTIPLE);
+            }
+            if code == ffi::MDB_NOTFOUND { Answer::Many(all) } else { failed(code) }
+        }
+    }
+
+    fn put_many(&self, cursor: *mut ffi::MDB_cursor, key: u32, value: u32, count: u8) -> Answer {
+        let Some(size) = self.kind.fixed() else { return Answer::Incompatible };
+        let key = self.kind.key(key);
+        let range = value..value + u32::from(count);
+        let values: Vec<u8> = range.flat_map(|n| self.kind.value(n)).collect();
+        let mut key = val(&key);
+        let first =
+            ffi::MDB_val { mv_size: size.into(), mv_data: values.as_ptr().cast_mut().cast() };
+        let number = ffi::MDB_val { mv_size: count.into(), mv_data: null_mut() };
+        let mut data = [first, number];
+        // SAFETY: the cursor is open; `data` has the two elements that the flag asks for.
+        let code =
+            unsafe { ffi::mdb_cursor_put(cursor, &mut key, data.as_mut_ptr(), ffi::MDB_MULTIPLE) };
+        if code == 0 { Answer::Count(data[1].mv_size as u64) } else { failed(code) }
+    }
+
+    fn with_cursor(
+        &mut self,
+        cursor: u8,
+        act: impl FnOnce(&Lmdb, *mut ffi::MDB_cursor) -> Answer,
+    ) -> Answer {
+        match self.cursors[usize::from(cursor)] {
+            Some((cursor, _)) => act(self, cursor),
+            None => Answer::Done,
+        }
+    }
+
+    /// Replaces the value under a cursor; the key is that under it.
+    fn put_current(&self, cursor: *mut ffi::MDB_cursor, value: u32) -> Answer {
+        let value = self.kind.value(value);
+        let (mut key, mut old) = (EMPTY, EMPTY);
+        // SAFETY: the cursor is open and its transaction runs; the key is copied before the change.
+        unsafe {
+            let code = ffi::mdb_cursor_get(cursor, &mut key, &mut old, ffi::MDB_GET_CURRENT);
+            if code != 0 {
+                return failed(code);
+            }
+            let own = bytes(&key);
+            let (mut key, mut value) = (val(&own), val(&value));
+            done(ffi::mdb_cursor_put(cursor, &mut key, &mut value, ffi::MDB_CURRENT))
+        }
+    }
+}
+
+impl Drop for Lmdb {
+    fn drop(&mut self) {
+        // SAFETY: all transactions end before the environment.
+        unsafe {
+            if let Some(txn) = self.txns.first() {
+                ffi::mdb_txn_abort(*txn);
+            }
+            ffi::mdb_env_close(self.env);
+        }
+    }
+}
+
+impl Lmdb {
+    /// The steps through cursors.
+    fn cursor_step(&mut self, step: &Step) -> Answer {
+        match *step {
+            Step::Open(cursor) => {
+                if self.cursors[usize::from(cursor)].is_none() {
+                    let mut open = null_mut();
+                    // SAFETY: the transaction runs.
+                    must(unsafe { ffi::mdb_cursor_open(self.txn(), self.dbi, &mut open) });
+                    self.cursors[usize::from(cursor)] = Some((open, self.txns.len()));
+                }
+                Answer::Done
+            }
+            Step::Close(cursor) => {
+                if let Some((cursor, _)) = self.cursors[usize::from(cursor)].take() {
+                    // SAFETY: the cursor is open and not used again.
+                    unsafe { ffi::mdb_cursor_close(cursor) };
+                }
+                Answer::Done
+            }
+            Step::Go(cursor, way, key, value) => self.with_cursor(cursor, |own, cursor| {
+                own.go(cursor, way, &own.kind.key(key), &own.kind.value(value))
+            }),
+            Step::CursorPut(cursor, key, value, put) => self.with_cursor(cursor, |own, cursor| {
+                let (key, value) = (own.kind.key(key), own.kind.value(value));
+                let (mut key, mut value) = (val(&key), val(&value));
+                // SAFETY: the cursor is open and its transaction runs.
+                done(unsafe { ffi::mdb_cursor_put(cursor, &mut key, &mut value, how(put)) })
+            }),
+            Step::PutMany(cursor, key, value, count) => {
+                self.with_cursor(cursor, |own, cursor| own.put_many(cursor, key, value, count))
+            }
+            Step::PutCurrent(cursor, value) => {
+                self.with_cursor(cursor, |own, cursor| own.put_current(cursor, value))
+            }
+            Step::CursorDel(cursor, all) => self.with_cursor(cursor, |_, cursor| {
+                let flags = if all { ffi::MDB_NODUPDATA } else { 0 };
+                // SAFETY: the cursor is open and its transaction runs.
+                done(unsafe { ffi::mdb_cursor_del(cursor, flags) })
+            }),
+            Step::Count(cursor) => self.with_cursor(cursor, |_, cursor| {
+                let mut count = 0;
+                // SAFETY: the cursor is open and its transaction runs.
+                match unsafe { ffi::mdb_cursor_count(cursor, &mut count) } {
+                    0 => Answer::Count(count as u64),
+                    code => failed(code),
+                }
+            }),
+            Step::Packed(cursor, key) => self.with_cursor(cursor, |own, cursor| {
+                if own.kind.fixed().is_none() {
+                    return Answer::Incompatible;
+                }
+                own.packed(cursor, &own.kind.key(key))
+            }),
+            _ => Answer::Done,
+        }
+    }
+}
+
+impl Engine for Lmdb {
+    fn step(&mut self, step: &Step) -> Answer {
+        match *step {
+            Step::Put(key, value, how) => self.put(key, value, how),
+            Step::Fill(key, value) => {
+                let all = (value..value + 150).map(|value| self.put(key, value, How::Upsert));
+                all.fold(Answer::Done, |all, one| if one == Answer::Done { all } else { one })
+            }
+            Step::Del(key, value) => {
+                let (key, value) = (self.kind.key(key), value.map(|v| self.kind.value(v)));
+                let (mut key, mut data) = (val(&key), value.as_deref().map_or(EMPTY, val));
+                let data = if value.is_some() { &raw mut data } else { null_mut() };
+                // SAFETY: the transaction runs; the values are valid for the call.
+                done(unsafe { ffi::mdb_del(self.txn(), self.dbi, &mut key, data) })
+            }
+            Step::Get(key) => {
+                let key = self.kind.key(key);
+                let (mut key, mut value) = (val(&key), EMPTY);
+                // SAFETY: the transaction runs; the value was just filled.
+                unsafe {
+                    match ffi::mdb_get(self.txn(), self.dbi, &mut key, &mut value) {
+                        0 => Answer::Value(bytes(&value)),
+                        code => failed(code),
+                    }
+                }
+            }
+            // SAFETY: the transaction runs.
+            Step::Clear => done(unsafe { ffi::mdb_drop(self.txn(), self.dbi, 0) }),
+            Step::Begin => {
+                self.begin();
+                Answer::Done
+            }
+            Step::Commit => self.end(true),
+            Step::Abort => self.end(false),
+            Step::CommitAll => {
+                while self.txns.len() > 1 {
+                    self.end(true);
+                }
+                self.end(true)
+            }
+            _ => self.cursor_step(step),
+        }
+    }
+
+    fn records(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut all = Vec::new();
+        let (mut key, mut value, mut cursor) = (EMPTY, EMPTY, null_mut());
+        // SAFETY: the transaction runs; what is read was just filled.
+        unsafe {
+            must(ffi::mdb_cursor_open(self.txn(), self.dbi, &mut cursor));
+            while ffi::mdb_cursor_get(cursor, &mut key, &mut value, ffi::MDB_NEXT) == 0 {
+                all.push((bytes(&key), bytes(&value)));
+            }
+            ffi::mdb_cursor_close(cursor);
+        }
+        all
+    }
+
+    fn entries(&mut self) -> u64 {
+        // SAFETY: all zeros are a value of this struct of numbers.
+        let mut stat: ffi::MDB_stat = unsafe { std::mem::zeroed() };
+        // SAFETY: the transaction runs.
+        must(unsafe { ffi::mdb_stat(self.txn(), self.dbi, &mut stat) });
+        stat.ms_entries as u64
+    }
+}

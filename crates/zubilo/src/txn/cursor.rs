@@ -1,0 +1,266 @@
+//! Cursors as users have them: a position in a table, moved by hand.
+
+use crate::dirty::View;
+use crate::error::Result;
+use crate::tree::pair_cursor::{PairCursor, Stand};
+use crate::tree::{Snapshot, Tree};
+
+pub use crate::tree::pair_cursor::Seek;
+
+/// Values of one size as they lie in the store, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedValues<'t> {
+    bytes: &'t [u8],
+    size: usize,
+}
+
+impl<'t> PackedValues<'t> {
+    /// All values, one behind the other.
+    pub fn as_bytes(&self) -> &'t [u8] {
+        self.bytes
+    }
+
+    /// Size of each.
+    pub fn value_size(&self) -> usize {
+        self.size
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        // Of size 0 there is one only.
+        self.bytes.len().checked_div(self.size).unwrap_or(1)
+    }
+
+    /// Never true: where there is no value there is nothing to give.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Each value.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'t [u8]> + 't {
+        let PackedValues { bytes, size } = *self;
+        (0..self.len()).map(move |i| bytes.get(i * size..(i + 1) * size).unwrap_or_default())
+    }
+}
+
+/// Bytes and the size of each value, as they are handed out.
+pub(super) fn as_packed<'t>(
+    values: Result<Option<(&'t [u8], usize)>>,
+) -> Result<Option<PackedValues<'t>>> {
+    Ok(values?.map(|(bytes, size)| PackedValues { bytes, size }))
+}
+
+/// The moves of a cursor. `$run!(self, c => ...)` runs them on the inner cursor `c`.
+macro_rules! moves {
+    ($run:ident, $life:lifetime) => {
+        /// To the first record (`FIRST`).
+        pub fn first(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.first())
+        }
+
+        /// To the last record (`LAST`).
+        pub fn last(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.last())
+        }
+
+        /// To the next record (`NEXT`): the next value of the key, or the first of the next key; to
+        /// the first one when the cursor stands nowhere yet. At the end the cursor keeps its place.
+        #[expect(clippy::should_implement_trait, reason = "a cursor also goes back")]
+        pub fn next(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.next())
+        }
+
+        /// To the record before (`PREV`); to the last one when the cursor stands nowhere yet. At the
+        /// start the cursor keeps its place.
+        pub fn prev(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.prev())
+        }
+
+        /// To the next value of the same key (`NEXT_DUP`).
+        pub fn next_value(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.next_value())
+        }
+
+        /// To the value before of the same key (`PREV_DUP`).
+        pub fn prev_value(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.prev_value())
+        }
+
+        /// To the first value of the next key (`NEXT_NODUP`).
+        pub fn next_key(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.next_key())
+        }
+
+        /// To the last value of the key before (`PREV_NODUP`).
+        pub fn prev_key(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.prev_key())
+        }
+
+        /// To the first value of the key under the cursor (`FIRST_DUP`); none where there is none.
+        pub fn first_value(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.edge_value(false))
+        }
+
+        /// To the last value of the key under the cursor (`LAST_DUP`).
+        pub fn last_value(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.edge_value(true))
+        }
+
+        /// To the first record whose key is not less than `key` (`SET_RANGE`). If there is none the
+        /// cursor stands behind the last one, from where [`Self::prev`] leads back.
+        pub fn seek(
+            &mut self,
+            key: impl AsRef<[u8]>,
+        ) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.seek(key.as_ref()))
+        }
+
+        /// To the first value under `key` (`SET_KEY`); none, and nowhere, when there is none.
+        pub fn seek_exact(
+            &mut self,
+            key: impl AsRef<[u8]>,
+        ) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.seek_exact(key.as_ref()))
+        }
+
+        /// To the record with this key and value (`GET_BOTH`); none, and nowhere, when there is none.
+        pub fn seek_pair(
+            &mut self,
+            key: impl AsRef<[u8]>,
+            value: impl AsRef<[u8]>,
+        ) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.seek_pair(key.as_ref(), value.as_ref(), false))
+        }
+
+        /// To the first value under `key` that is not less than `value` (`GET_BOTH_RANGE`); none, and
+        /// nowhere, when there is none.
+        pub fn seek_value(
+            &mut self,
+            key: impl AsRef<[u8]>,
+            value: impl AsRef<[u8]>,
+        ) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.seek_pair(key.as_ref(), value.as_ref(), true))
+        }
+
+        /// To the nearest key that stands so to `key`: its first value where it is sought upwards or
+        /// exactly, its last where downwards.
+        pub fn seek_by(
+            &mut self,
+            seek: Seek,
+            key: impl AsRef<[u8]>,
+        ) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.seek_key_by(seek, key.as_ref()))
+        }
+
+        /// To the nearest record, in the order of keys and then values, that stands so to this key
+        /// and value (`SET_LOWERBOUND` is [`Seek::GreaterOrEqual`], `SET_UPPERBOUND`
+        /// [`Seek::Greater`]).
+        pub fn seek_pair_by(
+            &mut self,
+            seek: Seek,
+            key: impl AsRef<[u8]>,
+            value: impl AsRef<[u8]>,
+        ) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.seek_pair_by(seek, key.as_ref(), value.as_ref()))
+        }
+
+        /// The record under the cursor (`GET_CURRENT`). After a deletion it is the one that followed;
+        /// the next step forward then leads on from there.
+        pub fn current(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.current())
+        }
+
+        /// The key under the cursor, also where the cursor stands behind the last of the key's values;
+        /// other than [`Self::current`] this leaves the next step forward as it is.
+        pub fn key(&mut self) -> Result<Option<&$life [u8]>> {
+            $run!(self, c => c.key())
+        }
+
+        /// All values of the key that lie packed where the cursor stands, without a copy
+        /// (`GET_MULTIPLE`). The cursor then stands on the last of them. Only where all values have
+        /// one size.
+        pub fn packed_values(&mut self) -> Result<Option<PackedValues<$life>>> {
+            $run!(self, c => as_packed(c.packed_here()))
+        }
+
+        /// The values packed behind those where the cursor stands, of the same key
+        /// (`NEXT_MULTIPLE`).
+        pub fn next_packed_values(&mut self) -> Result<Option<PackedValues<$life>>> {
+            $run!(self, c => as_packed(c.packed_behind()))
+        }
+
+        /// The values packed before those where the cursor stands, of the same key
+        /// (`PREV_MULTIPLE`).
+        pub fn prev_packed_values(&mut self) -> Result<Option<PackedValues<$life>>> {
+            $run!(self, c => as_packed(c.packed_before()))
+        }
+
+        /// Number of values of the key under the cursor; none where there is none.
+        pub fn count(&mut self) -> Result<Option<u64>> {
+            $run!(self, c => c.count())
+        }
+
+        /// True when there is no record under the cursor, or the last step forward found none.
+        pub fn eof(&mut self) -> Result<bool> {
+            $run!(self, c => c.eof())
+        }
+
+        /// Whether the cursor stands on the first record.
+        pub fn on_first(&mut self) -> Result<bool> {
+            $run!(self, c => c.on_first(false))
+        }
+
+        /// Whether the cursor stands on the last record.
+        pub fn on_last(&mut self) -> Result<bool> {
+            $run!(self, c => c.on_last(false))
+        }
+
+        /// Whether the cursor stands on the first value of its key.
+        pub fn on_first_value(&mut self) -> Result<bool> {
+            $run!(self, c => c.on_first(true))
+        }
+
+        /// Whether the cursor stands on the last value of its key.
+        pub fn on_last_value(&mut self) -> Result<bool> {
+            $run!(self, c => c.on_last(true))
+        }
+
+        /// Whether the cursor was ever placed: false when it is new or an exact search failed.
+        pub fn is_placed(&mut self) -> Result<bool> {
+            $run!(self, c => Ok(c.stand() != Stand::Unset))
+        }
+    };
+}
+pub(super) use moves;
+
+/// A position in a table, moved by hand. It borrows its transaction, so the table does not change
+/// under it; to change it through a cursor see [`crate::WriteCursor`].
+pub struct Cursor<'t> {
+    inner: CursorKind<'t>,
+}
+
+enum CursorKind<'t> {
+    Read(PairCursor<'t, Snapshot<'t>>),
+    Write(PairCursor<'t, View<'t>>),
+}
+
+macro_rules! on {
+    ($self:ident, $c:ident => $body:expr) => {
+        match &mut $self.inner {
+            CursorKind::Read($c) => $body,
+            CursorKind::Write($c) => $body,
+        }
+    };
+}
+
+impl<'t> Cursor<'t> {
+    pub(crate) fn reading(pages: Snapshot<'t>, tree: &Tree) -> Cursor<'t> {
+        Cursor { inner: CursorKind::Read(PairCursor::new(pages, tree)) }
+    }
+
+    pub(crate) fn writing(pages: View<'t>, tree: &Tree) -> Cursor<'t> {
+        Cursor { inner: CursorKind::Write(PairCursor::new(pages, tree)) }
+    }
+
+    moves!(on, 't);
+}

@@ -1,0 +1,122 @@
+//! Replacing and taking values where it matters what was there: the old value is handed back, and
+//! where a key has many values a change must say which one it means.
+
+use crate::error::{Error, Result};
+
+use super::write::WriteTxn;
+use super::write_table::WriteTable;
+
+/// A value that was there before.
+type Old = Option<Vec<u8>>;
+
+impl WriteTxn {
+    /// The only value of a key; an error if there are several.
+    fn only_value(&self, index: usize, key: &[u8]) -> Result<Old> {
+        let values = self.count(index, key)?;
+        if values > 1 {
+            return Err(Error::ManyValues { values });
+        }
+        Ok(self.get(index, key)?.map(<[u8]>::to_vec))
+    }
+
+    /// Puts `new` in the place of the only value of a key that is there.
+    fn replace_only(&mut self, index: usize, key: &[u8], old: &[u8], new: &[u8]) -> Result<()> {
+        if self.tree(index).desc.options.has_duplicates() {
+            self.swap_value(index, key, old, new)
+        } else {
+            self.put(index, key, new, true).map(drop)
+        }
+    }
+
+    /// Puts `new` in the place of `old`, which is one of many values of a key. Cursors on it follow.
+    pub(super) fn swap_value(
+        &mut self,
+        index: usize,
+        key: &[u8],
+        old: &[u8],
+        new: &[u8],
+    ) -> Result<()> {
+        self.check_record(index, key, new)?;
+        if old == new {
+            return Ok(());
+        }
+        let cursors = self.cursors_on(index, key, Some(old))?;
+        let same = self.tree(index).values.compare(old, new).is_eq();
+        if same {
+            // The same for the caller's order, but other bytes.
+            self.delete_value(index, key, old)?;
+            self.put_value(index, key, new)?;
+        } else {
+            // The new one first: the table must not become empty, which would displace cursors.
+            self.put_value(index, key, new)?;
+            self.delete_value(index, key, old)?;
+        }
+        for (cursor, slot) in cursors {
+            self.restore_cursor(cursor, slot);
+            self.replace_under_cursor(cursor, new)?;
+        }
+        Ok(())
+    }
+}
+
+impl WriteTable<'_> {
+    /// Stores `value` under `key` and gives the value that was there.
+    ///
+    /// # Errors
+    /// [`Error::ManyValues`] if the key has several values: see [`WriteTable::replace_value`].
+    pub fn replace(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<Old> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        let old = self.txn.only_value(self.index, key)?;
+        match &old {
+            Some(old) => self.txn.replace_only(self.index, key, old, value)?,
+            None => drop(self.txn.put(self.index, key, value, true)?),
+        }
+        Ok(old)
+    }
+
+    /// Stores `value` under `key` if the key is there already, in the place of its only value; gives
+    /// the value that was there.
+    ///
+    /// # Errors
+    /// [`Error::ManyValues`] if the key has several values: see [`WriteTable::replace_value`].
+    pub fn update(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<Old> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        let old = self.txn.only_value(self.index, key)?;
+        if let Some(old) = &old {
+            self.txn.replace_only(self.index, key, old, value)?;
+        }
+        Ok(old)
+    }
+
+    /// Puts `new` in the place of `old`, one of the values under `key`; false if the key does not
+    /// have it. If `new` is there already, `old` merely goes. In a table without duplicates the
+    /// record is replaced if it has the value `old`. Cursors on the old value are on the new one
+    /// then.
+    pub fn replace_value(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        old: impl AsRef<[u8]>,
+        new: impl AsRef<[u8]>,
+    ) -> Result<bool> {
+        let (key, old, new) = (key.as_ref(), old.as_ref(), new.as_ref());
+        if !self.txn.has_pair(self.index, key, old)? {
+            return Ok(false);
+        }
+        self.txn.replace_only(self.index, key, old, new)?;
+        Ok(true)
+    }
+
+    /// Removes `key` and gives the value that was there.
+    ///
+    /// # Errors
+    /// [`Error::ManyValues`] if the key has several values: see [`WriteTable::delete_value`] and
+    /// [`WriteTable::delete`].
+    pub fn take(&mut self, key: impl AsRef<[u8]>) -> Result<Old> {
+        let key = key.as_ref();
+        let old = self.txn.only_value(self.index, key)?;
+        if old.is_some() {
+            self.txn.delete(self.index, key)?;
+        }
+        Ok(old)
+    }
+}
