@@ -145,11 +145,9 @@ impl Plan {
     /// that has been in use.
     fn identifiers(&mut self) {
         let whole = self.scale.whole;
-        let task = |name: &str, work, ops| Task {
-            name: name.into(),
-            work,
-            bound: Bound { ops, seconds: 60.0 },
-        };
+        let seconds = 200.0 * self.scale.seconds;
+        let task =
+            |name: &str, work, ops| Task { name: name.into(), work, bound: Bound { ops, seconds } };
         let batch = 100;
         let kind = (Kind::Random16, Values::Fixed(8));
         let fresh = task("100 x 100 identifiers", Work::Insert { batch, fresh: true }, 100);
@@ -165,7 +163,7 @@ impl Plan {
 
     fn sleeper(&mut self) {
         let commits = if self.scale.whole { 600 } else { 96 };
-        let bound = Bound { ops: commits, seconds: 120.0 };
+        let bound = Bound { ops: commits, seconds: 400.0 * self.scale.seconds };
         let name = "a reader sleeps through the second third".to_owned();
         let task = Task { name, work: Work::Sleeper { quads: 100 }, bound };
         let records = self.scale.records / 4;
@@ -178,10 +176,11 @@ impl Plan {
     fn published(&mut self) {
         let whole = self.scale.whole;
         let (records, part) = if whole { (5_000_000, 1) } else { (self.scale.records, 20) };
+        let seconds = 400.0 * self.scale.seconds;
         let task = |name: &str, work, ops: u64| Task {
             name: name.into(),
             work,
-            bound: Bound { ops, seconds: 1800.0 },
+            bound: Bound { ops, seconds },
         };
         let pick = Pick::Uniform;
         let tasks = vec![

@@ -87,8 +87,12 @@ impl Work<'_> {
     fn phase(&mut self, writer: &mut impl Session, clock: &Clock) -> Outcome<()> {
         let every = self.commits.div_ceil(LOOKS);
         for i in 1..=self.commits {
+            // What is taken from the flocks must be done.
+            if !clock.goes_on(self.done) {
+                break;
+            }
             let quads = shared_quads(self.flocks, self.quads);
-            if quads.is_empty() || !clock.goes_on(self.done) {
+            if quads.is_empty() {
                 break;
             }
             let began = Instant::now();
