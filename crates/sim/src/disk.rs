@@ -109,7 +109,7 @@ struct State {
     planned: Vec<Planned>,
     hook: Option<Hook>,
     /// Calls so far.
-    calls: u64,
+    calls: Vec<Call>,
     /// A flush has failed; all later ones do.
     flush_failed: bool,
     /// Planted: flushes do nothing.
@@ -157,7 +157,7 @@ impl SimDisk {
             shadow: writable.then(|| content.to_vec()),
             planned: Vec::new(),
             hook: None,
-            calls: 0,
+            calls: Vec::new(),
             flush_failed: false,
             lazy_sync: false,
         });
@@ -187,15 +187,20 @@ impl SimDisk {
         state.events.clone()
     }
 
-    /// Calls so far.
-    pub fn calls(&self) -> u64 {
-        self.state().calls
+    /// Calls of a kind so far.
+    pub fn calls(&self, call: Call) -> u64 {
+        self.state().calls.iter().filter(|c| call == Call::Any || **c == call).count() as u64
     }
 
     /// Plans an effect for the call of kind `call` that comes after `after` others; with `stays`
     /// for all later ones too.
     pub fn plan(&self, call: Call, after: u64, effect: Effect, stays: bool) {
         self.state().planned.push(Planned { call, after, effect, stays });
+    }
+
+    /// All who had the file open have closed it: who opens it now hears nothing of a flush that failed.
+    pub fn closed(&self) {
+        self.state().flush_failed = false;
     }
 
     /// Forgets all plans; true if none was left, that is if all had their effect.
@@ -235,7 +240,7 @@ impl SimDisk {
 
     /// What was planned for this call.
     fn planned(&self, state: &mut State, call: Call) -> Option<Effect> {
-        state.calls += 1;
+        state.calls.push(call);
         let mut effect = None;
         state.planned.retain_mut(|p| {
             if effect.is_some() || p.call != Call::Any && p.call != call {

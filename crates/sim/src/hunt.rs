@@ -30,7 +30,7 @@ pub const HUNTS: [(Bug, &[&str]); 26] = [
     (Bug::WipeNotFlushed, &["kills-spill", "faults-spill"]),
     (Bug::CheckpointUnflushed, &["nosync"]),
     (Bug::SteadyTooEarly, &["interleaved", "hostile"]),
-    (Bug::FailedMetaForgotten, &["faults-nosync"]),
+    (Bug::FailedMetaForgotten, &["faults-syncs"]),
     (Bug::SteadyNotPinned, &["nosync", "mixed"]),
     (Bug::PendingNotPinned, &["kills-nosync", "hostile"]),
     (Bug::ReadersNotPinned, &["sync-small"]),

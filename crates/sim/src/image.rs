@@ -3,6 +3,7 @@
 //! What a completed flush covers is there. Of every later write each sector may be there or not,
 //! in whichever of its versions since; the length may be any of those since the flush, in order.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::disk::{Event, Mark};
@@ -12,11 +13,17 @@ use crate::rng::Rng;
 /// What is written as a whole or not at all.
 pub const SECTOR: usize = 512;
 
+/// Sectors that a failed flush did not reach, by place, each with what was to be written: any of it
+/// may be on disk for ever after, or none.
+type Doomed = BTreeMap<u64, Vec<Box<[u8]>>>;
+
 /// Where a life starts.
 #[derive(Clone)]
 pub struct Start {
     /// What is on disk for certain.
     pub durable: Vec<u8>,
+    /// What a flush before did not reach.
+    pub doomed: Doomed,
     /// Whether the directory entry is.
     pub exists: bool,
     /// Last transaction acknowledged as durable before this life.
@@ -29,6 +36,21 @@ pub struct Start {
     pub history: History,
 }
 
+impl Start {
+    /// No file.
+    pub fn nothing() -> Start {
+        Start {
+            durable: Vec::new(),
+            doomed: Doomed::new(),
+            exists: false,
+            durable_txn: 0,
+            acked_txn: 0,
+            attempted: 1,
+            history: History::new(),
+        }
+    }
+}
+
 /// A walk through a log.
 #[derive(Clone)]
 pub struct Replay<'l> {
@@ -38,8 +60,9 @@ pub struct Replay<'l> {
     exists: bool,
     /// Indices of events that are not certainly on disk.
     pending: Vec<usize>,
-    /// A flush has failed: nothing gets on disk for certain any more.
-    failed: bool,
+    doomed: Doomed,
+    /// A flush has failed, and the store was not reopened since.
+    pub poisoned: bool,
     /// Last transaction that was acknowledged.
     pub acked: u64,
     /// Last transaction that was acknowledged as durable.
@@ -120,7 +143,8 @@ impl<'l> Replay<'l> {
             durable: start.durable.clone(),
             exists: start.exists,
             pending: Vec::new(),
-            failed: false,
+            doomed: start.doomed.clone(),
+            poisoned: false,
             acked: start.acked_txn,
             durable_txn: start.durable_txn,
             attempted: start.attempted,
@@ -133,14 +157,13 @@ impl<'l> Replay<'l> {
         let Some(event) = self.events.get(self.at) else { return false };
         match &**event {
             Event::Write { .. } | Event::Grow(_) | Event::Truncate(_) => self.pending.push(self.at),
-            Event::Sync { upto } if !self.failed => {
+            Event::Sync { upto } => {
                 let split = self.pending.partition_point(|i| i < upto);
                 for i in self.pending.drain(..split).collect::<Vec<_>>() {
                     self.settle(i);
                 }
             }
-            Event::Sync { .. } => {}
-            Event::SyncFailed => self.failed = true,
+            Event::SyncFailed => self.doom(),
             Event::SyncDirectory => self.exists = true,
             Event::Mark(Mark::Attempt(txn, state)) => {
                 self.attempted = *txn;
@@ -153,6 +176,8 @@ impl<'l> Replay<'l> {
                 self.history.settle(*txn);
             }
             Event::Mark(Mark::Cut(txn)) => {
+                self.poisoned = false;
+                self.acked = *txn;
                 self.attempted = *txn;
                 self.history.cut(*txn);
             }
@@ -162,9 +187,25 @@ impl<'l> Replay<'l> {
         true
     }
 
+    /// A flush has failed: no later one makes up for it, only writing anew does.
+    fn doom(&mut self) {
+        self.poisoned = true;
+        let events = self.events;
+        self.pending.retain(|&i| {
+            let Event::Write { at, data } = &*events[i] else { return true };
+            for (s, sector) in data.chunks(SECTOR).enumerate() {
+                self.doomed.entry(at + (s * SECTOR) as u64).or_default().push(sector.into());
+            }
+            false
+        });
+    }
+
     fn settle(&mut self, i: usize) {
         match &*self.events[i] {
             Event::Write { at, data } => {
+                for s in 0..data.len().div_ceil(SECTOR) {
+                    self.doomed.remove(&(at + (s * SECTOR) as u64));
+                }
                 let at = *at as usize;
                 self.durable[at..at + data.len()].copy_from_slice(data);
             }
@@ -193,6 +234,7 @@ impl<'l> Replay<'l> {
     pub fn kept(&self) -> (Start, Vec<Arc<Event>>) {
         let start = Start {
             durable: self.durable.clone(),
+            doomed: self.doomed.clone(),
             exists: self.exists,
             durable_txn: self.durable_txn,
             acked_txn: self.acked,
@@ -213,6 +255,13 @@ impl<'l> Replay<'l> {
         let mut lengths_left = picker.lengths(lengths);
         let mut bytes = self.durable.clone();
         let mut len = bytes.len();
+        for (place, versions) in &self.doomed {
+            if let Some(sector) = picker.version(versions) {
+                let at = *place as usize;
+                bytes.resize(bytes.len().max(at + sector.len()), 0);
+                bytes[at..at + sector.len()].copy_from_slice(sector);
+            }
+        }
         let mut number = 0;
         for &i in &self.pending {
             match &*self.events[i] {
@@ -301,6 +350,16 @@ impl<'r> Picker<'r> {
             _ if self.rng.one_in(4) => self.rng.index(all + 1),
             _ => all,
         }
+    }
+
+    /// What is on disk of the sectors that were to be written in one place.
+    fn version<'v>(&mut self, versions: &'v [Box<[u8]>]) -> Option<&'v [u8]> {
+        let which = match self.choice {
+            Choice::Kill | Choice::All => versions.len(),
+            Choice::None => 0,
+            _ => self.rng.index(versions.len() + 1),
+        };
+        Some(versions.get(which.checked_sub(1)?)?)
     }
 
     fn takes(&mut self, number: usize, place: u64) -> bool {

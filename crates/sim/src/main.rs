@@ -6,8 +6,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use sim::plan::{self, Plan};
+use sim::life::faults::each_call;
+use sim::plan::{self, Plan, Twist};
 use sim::run::{Outcome, Run};
+
+/// Steps of a life in which each call fails once.
+const FAULT_STEPS: u64 = 24;
 
 const USAGE: &str = "\
 usage: sim [--states N] [--seed S] [--workload NAME] [--threads T] [--short] [--list]
@@ -16,6 +20,7 @@ usage: sim [--states N] [--seed S] [--workload NAME] [--threads T] [--short] [--
   --workload NAME only this workload, once with the seed: repeats what a failure names
   --threads T     default: as many as processors
   --short         a fixed run of a few minutes at most
+  --faults        lets each call of each kind fail in lives of the plain workloads
   --planted       hunts each planted bug and prints the table (needs the feature planted)
   --list          names of the workloads";
 
@@ -25,11 +30,13 @@ struct Wish {
     only: Option<String>,
     threads: usize,
     repeat: bool,
+    faults: bool,
 }
 
 fn parse() -> Result<Option<Wish>, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut wish = Wish { states: 20_000, seed: 1, only: None, threads, repeat: false };
+    let mut wish =
+        Wish { states: 20_000, seed: 1, only: None, threads, repeat: false, faults: false };
     let mut args = std::env::args().skip(1);
     let mut sized = false;
     while let Some(arg) = args.next() {
@@ -45,6 +52,7 @@ fn parse() -> Result<Option<Wish>, String> {
             "--seed" => wish.seed = number("--seed")?,
             "--threads" => wish.threads = number("--threads")?.max(1) as usize,
             "--workload" => wish.only = args.next(),
+            "--faults" => wish.faults = true,
             "--short" => wish.states = 20_000,
             "--planted" => return planted().map(|()| None),
             "--list" => {
@@ -91,7 +99,11 @@ fn work(wish: &Wish, plans: &[Plan], next: &AtomicU64, done: &AtomicU64, table: 
             return;
         }
         let plan = &plans[at];
-        let outcome = Run::start(plan, wish.seed + round, plan.states, |_| ());
+        let seed = wish.seed + round;
+        let outcome = match wish.faults {
+            true => each_call(plan, seed, plan.steps.min(FAULT_STEPS)),
+            false => Run::start(plan, seed, plan.states, |_| ()),
+        };
         done.fetch_add(outcome.states, Ordering::Relaxed);
         for failure in &outcome.failures {
             eprintln!("FAILED --workload {failure}");
@@ -113,6 +125,9 @@ fn main() -> ExitCode {
     let mut plans = plan::all();
     if let Some(only) = &wish.only {
         plans.retain(|p| p.name == only);
+    }
+    if wish.faults {
+        plans.retain(|p| p.twist == Twist::Plain);
     }
     if plans.is_empty() {
         eprintln!("no such workload; --list shows them");

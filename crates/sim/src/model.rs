@@ -44,6 +44,11 @@ impl History {
         self.states.split_off(&(txn + 1));
     }
 
+    /// The newest commit that was tried.
+    pub fn newest(&self) -> u64 {
+        self.states.last_key_value().map_or(0, |(txn, _)| *txn)
+    }
+
     /// The state of a commit, the last one tried.
     pub fn state(&self, txn: u64) -> Option<&Arc<State>> {
         self.states.get(&txn)?.last()

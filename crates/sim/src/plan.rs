@@ -66,6 +66,8 @@ pub struct Plan {
     pub twist: Twist,
     /// Pages go through a writable map.
     pub writable: bool,
+    /// There is a real lock file, which outlives those who have the store open.
+    pub lock_file: bool,
     /// Bytes of a page.
     pub page_size: u32,
     /// Memory before a transaction spills.
@@ -104,6 +106,7 @@ fn plain(name: &'static str, mode: Mode, shape: Shape) -> Plan {
         mode,
         twist: Twist::Plain,
         writable: false,
+        lock_file: false,
         page_size: 4096,
         dirty_limit: 64 << 20,
         geometry: None,
@@ -209,11 +212,17 @@ fn hostile_plans() -> Vec<Plan> {
         },
         weak("interleaved", Twist::Interleaved),
         weak("hostile", Twist::Hostile),
-        weak("processes", Twist::Processes),
-        Plan { shape: large, ..weak("processes-large", Twist::Processes) },
-        Plan { twist: Twist::Faults, ..plain("faults-sync", Mode::Sync, large) },
-        weak("faults-nosync", Twist::Faults),
+        Plan { lock_file: true, ..weak("processes", Twist::Processes) },
+        Plan { lock_file: true, shape: large, ..weak("processes-large", Twist::Processes) },
+        Plan { twist: Twist::Faults, lock_file: true, ..plain("faults-sync", Mode::Sync, large) },
+        Plan { lock_file: true, ..weak("faults-nosync", Twist::Faults) },
         Plan { dirty_limit: 24 << 10, shape: large, ..weak("faults-spill", Twist::Faults) },
+        Plan {
+            lock_file: true,
+            sync_one_in: 2,
+            shape: Shape { keys: 20, changes: 3, tables: 1, ..SMALL },
+            ..weak("faults-syncs", Twist::Faults)
+        },
     ]
 }
 

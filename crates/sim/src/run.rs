@@ -100,17 +100,10 @@ impl<'p> Run<'p> {
 
     fn first_life(&mut self, states: u64) {
         let mut rng = Rng::new(self.seed ^ 0x005E_ED0F_CAFE);
-        let start = Start {
-            durable: Vec::new(),
-            exists: false,
-            durable_txn: 0,
-            acked_txn: 0,
-            attempted: 1,
-            history: History::new(),
-        };
+        let start = Start::nothing();
         let disk = SimDisk::new(&[], self.plan.writable);
         (self.prepare)(&disk);
-        let expect = Expect { floor: 0, ceiling: 1, boot: 1, fresh: true };
+        let expect = Expect { floor: 0, ceiling: 1, durable: 0, boot: 1, fresh: true };
         let begun = Life::begin(self.plan, &disk, expect, History::new(), rng.fork());
         let lived = begun.and_then(|life| {
             let life = Arc::new(Mutex::new(life));
@@ -175,6 +168,8 @@ impl<'p> Run<'p> {
     fn crash(&mut self, scene: &Scene<'_>, replay: &Replay<'_>, choice: Choice, rng: &mut Rng) {
         self.outcome.states += 1;
         beat();
+        // The lock file, which outlives the killed and tells of a failed flush, is not there any more.
+        let choice = if choice.is_kill() && replay.poisoned { Choice::All } else { choice };
         let place = format!(
             "state {} generation {} event {} {choice:?}",
             self.outcome.states,
@@ -188,7 +183,8 @@ impl<'p> Run<'p> {
             true => (replay.acked, scene.boot),
             false => (replay.durable_txn, scene.boot + 1),
         };
-        let expect = Expect { floor, ceiling: replay.attempted, boot, fresh: !kill };
+        let durable = replay.durable_txn;
+        let expect = Expect { floor, ceiling: replay.attempted, durable, boot, fresh: !kill };
         let disk = SimDisk::new(&image, self.plan.writable);
         (self.prepare)(&disk);
         let (start, before) = match kill {
@@ -196,6 +192,7 @@ impl<'p> Run<'p> {
             false => (
                 Start {
                     durable: image,
+                    doomed: Default::default(),
                     exists: true,
                     durable_txn: floor,
                     acked_txn: floor,
@@ -258,6 +255,7 @@ impl<'p> Run<'p> {
         let expect = Expect {
             floor: replay.durable_txn,
             ceiling: replay.attempted,
+            durable: replay.durable_txn,
             boot: boot + 1,
             fresh: true,
         };

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use sim::disk::{Call, Effect, Event, SimDisk};
 use sim::image::{Choice, Replay, Start};
-use sim::model::History;
 use sim::rng::Rng;
 use zubilo::{Durability, Env, Error, Options, Result};
 
@@ -43,14 +42,7 @@ fn killed(disk: &SimDisk, call: Call, after: u64, effect: Effect, work: impl FnO
 
 /// The disk after a power cut at the end of the log.
 fn power_cut(disk: &SimDisk, choice: Choice) -> SimDisk {
-    let start = Start {
-        durable: Vec::new(),
-        exists: false,
-        durable_txn: 0,
-        acked_txn: 0,
-        attempted: 1,
-        history: History::new(),
-    };
+    let start = Start::nothing();
     let events = disk.events();
     let mut replay = Replay::new(&start, &events);
     while replay.step() {}
@@ -324,4 +316,101 @@ fn killed_checkpoints_one_after_the_other() {
     }
     env.sync().unwrap();
     assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 11);
+}
+
+/// The flushing thread could not write a meta and poisoned the store, which gave up its weak commits.
+#[test]
+fn a_full_disk_under_the_flushing_thread_poisons_nothing() {
+    let disk = SimDisk::new(&[], false);
+    let period = Duration::from_millis(2);
+    let env = open(&disk, 1, Durability::Lazy { sync_bytes: u64::MAX, sync_period: period });
+    disk.set_hook(Some(Box::new({
+        let disk = disk.clone();
+        // After the first flush of the first checkpoint the disk is full.
+        move |call| {
+            if call == Call::Sync {
+                disk.plan(Call::Write, 0, Effect::Fail(libc::ENOSPC), true);
+            }
+        }
+    })));
+    commit(&env, 1).unwrap();
+    let refused = (0..1000).find_map(|_| {
+        std::thread::sleep(period);
+        env.write().err()
+    });
+    assert!(matches!(refused, Some(Error::Io { .. })), "{refused:?}");
+    assert_eq!(value(&env), 1);
+    disk.set_hook(None);
+    disk.unplan();
+    commit(&env, 2).unwrap();
+    env.sync().unwrap();
+    assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 2);
+}
+
+/// A lock file of a test, which is litter afterwards.
+struct LockFile(std::path::PathBuf);
+
+impl LockFile {
+    fn new(name: &str) -> LockFile {
+        let name = format!("zubilo-sim-test-{}-{name}", std::process::id());
+        LockFile(std::env::temp_dir().join(name))
+    }
+
+    fn open(&self, disk: &SimDisk, options: Options) -> Result<Env> {
+        let options = options.max_readers(8);
+        Env::open_parts_shared(Box::new(disk.clone()), &self.0, [1; 16], options)
+    }
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        let mut name = self.0.clone().into_os_string();
+        name.push("-lock");
+        let _ = std::fs::remove_file(name);
+    }
+}
+
+/// What was not believed after a failed flush was believed by the second opener, if the first wrote
+/// nothing: the kernel's cache shows it whole.
+#[test]
+fn what_a_failed_flush_left_is_never_believed() {
+    for reads_only in [false, true] {
+        let (disk, lock) = (SimDisk::new(&[], false), LockFile::new("failed-flush"));
+        let env = lock.open(&disk, Options::new()).unwrap();
+        commit(&env, 1).unwrap();
+        disk.plan(Call::Sync, 0, Effect::Fail(libc::EIO), false);
+        assert!(matches!(commit(&env, 2), Err(Error::Io { .. })));
+        drop(env);
+        disk.closed();
+        for _ in 0..3 {
+            let env = lock.open(&disk, Options::new().read_only(reads_only)).unwrap();
+            assert_eq!(value(&env), 1);
+        }
+        let reader = lock.open(&disk, Options::new().read_only(reads_only)).unwrap();
+        let env = lock.open(&disk, Options::new()).unwrap();
+        commit(&env, 3).unwrap();
+        drop((env, reader));
+        assert_eq!(value(&lock.open(&disk, Options::new()).unwrap()), 3);
+        assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 3);
+    }
+}
+
+/// The flush of an open failed, the next open's succeeded: it believed a commit of which not all was
+/// on disk, and built on it.
+#[test]
+fn a_failed_flush_of_an_open_is_remembered() {
+    let (disk, lock) = (SimDisk::new(&[], false), LockFile::new("failed-open"));
+    let env = lock.open(&disk, Options::new()).unwrap();
+    commit(&env, 1).unwrap();
+    killed(&disk, Call::Sync, 0, Effect::KillBefore, || drop(commit(&env, 2)));
+    drop(env);
+    disk.plan(Call::Sync, 0, Effect::Fail(libc::EIO), false);
+    assert!(matches!(lock.open(&disk, Options::new()), Err(Error::Io { .. })));
+    disk.closed();
+    let env = lock.open(&disk, Options::new()).unwrap();
+    assert_eq!(value(&env), 1);
+    let mut txn = env.write().unwrap();
+    txn.table_or_create("other").unwrap().put("key", "value").unwrap();
+    txn.commit().unwrap();
+    assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 1);
 }

@@ -46,6 +46,13 @@ mod sync;
 mod tree;
 mod txn;
 
+/// What the C interface needs beyond the safe API.
+#[doc(hidden)]
+pub mod raw {
+    pub use crate::txn::raw::{NAMES, Named, OwnLimit, RawCompare, RawTable, Runs, TableInfo};
+    pub use crate::txn::raw_cursor::{RawCursor, RawPair, RawPlace, RawStand};
+}
+
 pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
 pub use env::Env;
 pub use env::info::{EnvInfo, ReaderInfo};

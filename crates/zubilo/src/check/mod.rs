@@ -192,7 +192,7 @@ fn books(
     let loaded = ledger::read(snapshot, meta).and_then(|books| {
         let mut pins = Vec::new();
         env.collect_pins(&mut pins);
-        let space = ledger::load_space(snapshot, meta, &books, &pins, env.reserved_pages())?;
+        let space = ledger::load_space(snapshot, meta, &books, &pins, env.believable_pages())?;
         Ok((books, space))
     });
     let (books, space) = match loaded {

@@ -30,7 +30,7 @@ impl Env {
         let books = ledger::read(&snapshot, &meta)?;
         let mut pins = Vec::new();
         env.collect_pins(&mut pins);
-        let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.reserved_pages())?;
+        let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.believable_pages())?;
         let mut info = SpaceInfo { txn: txn.id(), pages: meta.end, ..SpaceInfo::default() };
         space.for_each_free(&mut |extent| info.free_pages += extent.count);
         space.for_each_retired(&mut |retired| info.retired_pages += retired.count);

@@ -27,7 +27,7 @@ pub(super) fn run(
     let snapshot = txn.snapshot();
     let books = ledger::read(&snapshot, meta)?;
     // Nobody pins anything in a copy: what is dead there is free.
-    let space = ledger::load_space(&snapshot, meta, &books, &[], txn.env().reserved_pages())?;
+    let space = ledger::load_space(&snapshot, meta, &books, &[], txn.env().believable_pages())?;
     let mut gaps = Vec::new();
     space.for_each_free(&mut |e| gaps.push((e.first, e.first + e.count)));
     gaps.push((meta.end, meta.end));

@@ -181,6 +181,7 @@ pub(crate) fn wipe_unpublished(env: &EnvInner) -> Result<()> {
     }
     let _lock = MetaLock::take(&env.shared)?;
     metas::forget(&env.shared, &wiped);
+    env.shared.forget_poison();
     Ok(())
 }
 

@@ -3,12 +3,13 @@
 //! It owns no state of the store: it waits, then asks for a checkpoint. [`Closer`], which only the
 //! handles own, ends it when the last handle is dropped.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::platform;
 
 use super::EnvInner;
 use super::checkpoint;
@@ -17,10 +18,13 @@ use super::scrub::Scrubber;
 
 /// What commits tell the thread.
 pub(crate) struct Flusher {
-    bounds: Option<(u64, Duration)>,
+    /// Set once there is a thread.
+    bounds: OnceLock<(u64, Duration)>,
     unsynced: AtomicU64,
     state: Mutex<State>,
     wake: Condvar,
+    /// A checkpoint of the thread has failed, and none succeeded since.
+    failed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -38,9 +42,15 @@ enum Turn {
 }
 
 impl Flusher {
-    pub(crate) fn new(bounds: Option<(u64, Duration)>) -> Flusher {
+    pub(crate) fn new() -> Flusher {
         let state = Mutex::new(State::default());
-        Flusher { bounds, unsynced: AtomicU64::new(0), state, wake: Condvar::new() }
+        Flusher {
+            bounds: OnceLock::new(),
+            unsynced: AtomicU64::new(0),
+            state,
+            wake: Condvar::new(),
+            failed: AtomicBool::new(false),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -49,7 +59,7 @@ impl Flusher {
 
     /// A weak commit of `bytes` was made.
     pub(crate) fn committed(&self, bytes: u64) {
-        let Some((limit, _)) = self.bounds else { return };
+        let Some(&(limit, _)) = self.bounds.get() else { return };
         let before = self.unsynced.fetch_add(bytes, Ordering::Relaxed);
         // The thread sleeps until the period ends; it is woken for the first and the last byte.
         if before == 0 || (before < limit && before + bytes >= limit) {
@@ -105,35 +115,65 @@ impl Closer {
         self.threads.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    pub(crate) fn start(env: &Arc<EnvInner>) -> Result<Arc<Closer>> {
+    /// For a new store; with bounds, commits are lazy from the start.
+    pub(crate) fn start(
+        env: &Arc<EnvInner>,
+        bounds: Option<(u64, Duration)>,
+    ) -> Result<Arc<Closer>> {
         let closer = Closer { env: Arc::clone(env), threads: Mutex::default() };
-        if let Some((_, period)) = env.flusher.bounds {
-            let env = Arc::clone(env);
-            let spawned = std::thread::Builder::new()
-                .name("zubilo-flusher".into())
-                .spawn(move || flush_until_stopped(&env, period));
-            closer.lock().push(spawned.map_err(Error::io("start the flusher's thread"))?);
+        if let Some(bounds) = bounds {
+            closer.start_flusher(bounds)?;
         }
         // Should this fail, dropping the closer ends what runs.
         let scrub = Scrubber::start(env)?;
         closer.lock().extend(scrub);
         Ok(Arc::new(closer))
     }
+
+    /// Starts the flusher's thread unless there is one.
+    pub(crate) fn start_flusher(&self, bounds: (u64, Duration)) -> Result<()> {
+        let mut threads = self.lock();
+        if self.env.flusher.bounds.get().is_some() {
+            return Ok(());
+        }
+        let env = Arc::clone(&self.env);
+        // Signals of the program are none of this thread's business.
+        let spawned = platform::without_signals(|| {
+            std::thread::Builder::new()
+                .name("zubilo-flusher".into())
+                .spawn(move || flush_until_stopped(&env, bounds.1))
+        });
+        threads.push(spawned.map_err(Error::io("start the flusher's thread"))?);
+        self.env.flusher.bounds.get_or_init(|| bounds);
+        Ok(())
+    }
 }
 
 fn flush_until_stopped(env: &EnvInner, period: Duration) {
     while let Turn::Flush = env.flusher.wait(period) {
         match checkpoint::checkpoint(env) {
-            Ok(()) => {}
+            Ok(()) => env.flusher.failed.store(false, Ordering::SeqCst),
             // It needs a slot to pin the snapshot: once a reader ends there is one.
             Err(Error::ReadersFull { .. }) => env.flusher.again(),
-            // Poisons the writer, which reports it at the next commit.
+            // A failed flush has poisoned the store. Of anything else writers hear: the bounds on
+            // what a power cut takes do not hold until a checkpoint succeeds.
             Err(error) => {
-                env.poison();
                 env.log(Level::Error, format_args!("a checkpoint failed: {error}"));
+                env.flusher.failed.store(true, Ordering::SeqCst);
+                env.flusher.again();
             }
         }
     }
+}
+
+/// For those who want to write: if the thread could not make commits durable, tries it here, and gives
+/// the error if it still cannot be done.
+pub(crate) fn make_up(env: &EnvInner) -> Result<()> {
+    if env.flusher.failed.load(Ordering::SeqCst) {
+        checkpoint::checkpoint(env)?;
+        env.flusher.failed.store(false, Ordering::SeqCst);
+    }
+    Ok(())
 }
 
 impl Drop for Closer {

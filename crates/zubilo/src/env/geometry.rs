@@ -102,8 +102,12 @@ impl EnvInner {
         if target >= len {
             return Ok(());
         }
-        self.data.truncate(target).map_err(Error::io_at("cut the tail of", self.data.path()))?;
+        // First the word: whoever is killed in between leaves a file that is longer than known,
+        // and never one that ends before the pages which the next writer touches.
         known.store(target, Ordering::SeqCst);
-        Ok(())
+        self.data.truncate(target).map_err(|error| {
+            known.store(self.data.len().unwrap_or(target), Ordering::SeqCst);
+            Error::io_at("cut the tail of", self.data.path())(error)
+        })
     }
 }

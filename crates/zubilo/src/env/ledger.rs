@@ -115,7 +115,7 @@ pub(crate) fn catch_up(
     space: &mut Space,
     chain: &mut Vec<BlobRef>,
     pins: &[u64],
-    reserved_pages: u64,
+    believable_pages: u64,
 ) -> Result<bool> {
     if known.base != meta.base {
         return Ok(false);
@@ -130,18 +130,18 @@ pub(crate) fn catch_up(
     let used: Vec<Extent> = books.chain.iter().map(extent).collect();
     space.set_pins(pins);
     chain.splice(0..0, books.chain);
-    let furthest = meta.chain_end.max(meta.end).min(reserved_pages);
+    let furthest = meta.chain_end.max(meta.end).min(believable_pages);
     Ok(space.follow(&books.deltas, &used, furthest).is_ok() && space.end() == meta.end)
 }
 
-/// Rebuilds the map of free space as of `meta`. A store has no more pages than the address space
-/// that is reserved for it; that bounds the memory this takes.
+/// Rebuilds the map of free space as of `meta`. No page that they speak of lies beyond
+/// `believable_pages`; that bounds the memory this takes.
 pub(crate) fn load_space(
     snapshot: &Snapshot<'_>,
     meta: &Meta,
     books: &Books,
     pins: &[u64],
-    reserved_pages: u64,
+    believable_pages: u64,
 ) -> Result<Space> {
     let shift = meta.page_shift;
     let mut used: Vec<Extent> = Vec::new();
@@ -154,8 +154,8 @@ pub(crate) fn load_space(
         false => None,
     };
     let furthest = meta.chain_end.max(meta.end);
-    if furthest > reserved_pages {
-        return Err(malformed(0)(Malformed("the free-space log leads outside the address space")));
+    if furthest > believable_pages {
+        return Err(malformed(0)(Malformed("the free-space log leads outside any address space")));
     }
     let space = Space::load(base, META_COUNT, &books.deltas, &used, pins, furthest)
         .map_err(malformed(meta.base.first))?;
@@ -184,7 +184,7 @@ mod tests {
             let meta = metas::load(inner.data.as_ref(), &inner.shared, inner.shift).expect("meta");
             let read = env.read().expect("begin");
             let books = super::read(&read.snapshot(), &meta).expect("books");
-            let reserved = inner.reserved_pages();
+            let reserved = inner.believable_pages();
             let space = load_space(&read.snapshot(), &meta, &books, &[], reserved).expect("space");
             Account { meta, chain: books.chain, space }
         }
@@ -227,7 +227,7 @@ mod tests {
             let now = Account::read(&env);
             let read = env.read().expect("begin");
             let metas = (&known.meta, &now.meta);
-            let reserved = env.inner.reserved_pages();
+            let reserved = env.inner.believable_pages();
             let blobs = known.chain.len();
             let (space, chain) = (&mut known.space, &mut known.chain);
             if catch_up(&read.snapshot(), metas, space, chain, &[], reserved).expect("catch up") {

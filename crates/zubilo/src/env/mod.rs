@@ -6,6 +6,7 @@
 //! `ledger` the free-space books, `checkpoint` weak commits becoming steady, `flusher` the thread
 //! that asks for it, `scrub` the thread that looks for damage, `log` the messages to the caller.
 
+mod adopt;
 pub(crate) mod checkpoint;
 pub(crate) mod flusher;
 pub(crate) mod geometry;
@@ -36,6 +37,7 @@ use crate::tree::desc::DESC_WORDS;
 use crate::txn::group::GroupQueue;
 use crate::txn::{ReadTxn, Reader, WriteTxn};
 
+pub(crate) use self::adopt::adopt;
 use self::flusher::Flusher;
 use self::log::Level;
 use self::meta::{BlobRef, Meta};
@@ -65,6 +67,8 @@ pub(crate) struct EnvInner {
     pub(crate) close_without_sync: AtomicBool,
     /// The geometry of the options is not stored yet.
     pub(crate) geometry_pending: AtomicBool,
+    /// Commits are lazy although the options say `Sync`.
+    pub(crate) lazy_now: AtomicBool,
     fork_generation: u32,
     writer: Mutex<Option<Box<WriterState>>>,
     checkpointing: Mutex<()>,
@@ -206,9 +210,26 @@ impl Env {
         self.inner.scrubber.report()
     }
 
+    /// In a store opened with [`Durability::Sync`]: from now on commits of this process are as with
+    /// [`Durability::LAZY`], or durable again. What was committed before the change keeps its kind.
+    pub fn set_lazy(&self, lazy: bool) -> Result<()> {
+        self.inner.check_writable()?;
+        if lazy {
+            self._closer.start_flusher(Durability::LAZY_BOUNDS)?;
+        }
+        self.inner.lazy_now.store(lazy, StdOrdering::Relaxed);
+        Ok(())
+    }
+
     /// The data file's path.
     pub fn path(&self) -> &Path {
         self.inner.data.path()
+    }
+
+    /// The system's number for the open data file, for those who lock or examine it by their own
+    /// means. Nothing must be written through it.
+    pub fn descriptor(&self) -> Option<i32> {
+        self.inner.data.descriptor()
     }
 
     /// Bytes of a page.
@@ -230,6 +251,12 @@ impl EnvInner {
     /// Pages that the address space reserved for the map has room for.
     pub(crate) fn reserved_pages(&self) -> u64 {
         self.data.reserved() >> self.shift
+    }
+
+    /// Pages that the books of a believable store speak of. More than it may have now: it may have
+    /// shrunk, and be opened with less address space.
+    pub(crate) fn believable_pages(&self) -> u64 {
+        self.data.reserved().max(options::DEFAULT_RESERVE) >> self.shift
     }
 
     /// Refuses work in a forked child.
@@ -306,6 +333,6 @@ impl EnvInner {
     }
 
     pub(crate) fn is_sync(&self) -> bool {
-        self.options.durability == Durability::Sync
+        self.options.durability == Durability::Sync && !self.lazy_now.load(StdOrdering::Relaxed)
     }
 }

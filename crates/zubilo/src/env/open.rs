@@ -47,6 +47,16 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         }
         return Ok(Env::from_inner(env, closer));
     }
+    if let Some((env, _)) = open.get(&key)
+        && let Some(env) = env.upgrade()
+        && !(env.options.lock_file && options.lock_file)
+    {
+        // Its readers stand in a table of its own, which no second one would see.
+        return Err(Error::Busy(
+            "a transaction or value of a closed handle is still alive, and the store has no lock \
+             file: drop it first",
+        ));
+    }
     refuse_foreign(data.as_ref())?;
     // Beside the file itself: a process that came by a symbolic link must find the same one.
     let (shared, role) = open_shared(data.path(), &options)?;
@@ -98,10 +108,12 @@ fn open_shared(path: &Path, options: &Options) -> Result<(Shared, Role)> {
     if !options.lock_file {
         return Ok((Shared::private(options.max_readers), Role::First));
     }
-    let mut lock = path.as_os_str().to_owned();
-    lock.push("-lock");
-    let opened =
-        Shared::open(Path::new(&lock), options.mode, options.max_readers, options.exclusive);
+    let lock = options.lock_path.clone().unwrap_or_else(|| {
+        let mut lock = path.as_os_str().to_owned();
+        lock.push("-lock");
+        lock.into()
+    });
+    let opened = Shared::open(&lock, options.mode, options.max_readers, options.exclusive);
     match opened {
         // On a read-only file system nobody writes: a private reader table is enough.
         Err(Error::Io { source, .. })
@@ -159,16 +171,17 @@ fn start(
         shift,
         boot_id,
         verifier,
-        flusher: Flusher::new(lazy),
+        flusher: Flusher::new(),
         group: Default::default(),
         close_without_sync: AtomicBool::new(false),
         geometry_pending,
+        lazy_now: AtomicBool::new(false),
         fork_generation: platform::fork_generation(),
         writer: Mutex::new(None),
         checkpointing: Mutex::new(()),
     });
     tell(&inner);
-    let closer = Closer::start(&inner)?;
+    let closer = Closer::start(&inner, lazy)?;
     Ok(Env::from_inner(inner, closer))
 }
 
@@ -192,11 +205,17 @@ fn bring_up(
     options: &Options,
 ) -> Result<u32> {
     let damaged = |reason| Error::Corrupted { page: PageNo(0), reason };
+    let unflushed = shared.was_poisoned_on_this_boot();
+    let may_create = !options.read_only && options.create;
     let metas = match metas::read(data)? {
-        Found::Metas(metas) => metas,
-        Found::Nothing if !options.read_only && options.create => {
-            vec![(0, create(data, boot_id, options)?)]
+        // A creation whose flush failed: it may not be on disk, and nothing is lost with it.
+        Found::Metas(metas)
+            if unflushed == Some(0) && may_create && metas.iter().all(|(_, m)| m.txn == 1) =>
+        {
+            vec![(0, create(data, shared, boot_id, options)?)]
         }
+        Found::Metas(metas) => metas,
+        Found::Nothing if may_create => vec![(0, create(data, shared, boot_id, options)?)],
         Found::Nothing => return Err(damaged("the file is empty, its creation was cut off")),
         Found::Damaged => return Err(damaged("no meta page is whole")),
         Found::Version(found) => return Err(Error::Version { found }),
@@ -204,25 +223,18 @@ fn bring_up(
             return Err(Error::NotAStore { path: Box::new(data.path().to_path_buf()), found });
         }
     };
-    // What the last users wrote may still be in the kernel only. From here on it is taken for
-    // durable (its predecessor's pages are reused), so it must be.
-    let flushed = if has(Bug::OpenNotFlushed) { Ok(()) } else { data.sync_data() };
-    match flushed {
-        Err(_) if options.read_only => {}
-        synced => synced.map_err(Error::io_at("flush", data.path()))?,
-    }
+    let created = metas.len() == 1 && metas[0].1.txn == 1;
+    flush_leftovers(data, shared, options)?;
     let len = data.len().map_err(Error::io_at("find the length of", data.path()))?;
     shared.word(Word::FileLen).store(len, Ordering::SeqCst);
-    let unflushed = shared.was_poisoned_on_this_boot();
-    let mut chosen = None;
-    for (slot, meta) in &metas {
-        let flushed = unflushed.is_none_or(|steady| meta.txn <= steady);
-        if flushed && is_credible(data, len, meta, boot_id) {
-            chosen = Some((*slot, meta));
-            break;
+    let flushed = |m: &Meta| created || unflushed.is_none_or(|steady| m.txn <= steady);
+    let chosen = metas.iter().find(|(_, m)| flushed(m) && is_credible(data, len, m, boot_id));
+    let (slot, meta) = chosen.ok_or_else(|| match unflushed {
+        None => damaged("no commit is whole"),
+        Some(_) => {
+            damaged("after a failed flush no commit is known to be on disk before a restart")
         }
-    }
-    let (slot, meta) = chosen.ok_or_else(|| damaged("no commit is whole"))?;
+    })?;
     if meta.txn == 1 && !has(Bug::DirectoryNotFlushed) {
         // Created just now, or by a process that was killed before it had come to this.
         match data.sync_directory() {
@@ -230,8 +242,53 @@ fn bring_up(
             synced => synced.map_err(Error::io_at("flush the directory of", data.path()))?,
         }
     }
-    fill_lock_file(data, len, shared, &metas, slot, meta, boot_id);
+    fill_lock_file(data, len, shared, &metas, *slot, meta, boot_id);
+    shared.publish(&Root::of(meta).to_words(meta.page_shift));
+    // Whoever only reads leaves the warning and what it is about to the first writer.
+    let rejected = metas.iter().any(|(_, m)| m.txn > meta.txn);
+    if unflushed.is_some() && !(rejected && options.read_only) {
+        settle_poison(data, shared, meta.page_shift)?;
+    }
     Ok(meta.page_shift)
+}
+
+/// What the last users wrote may still be in the kernel only. From here on it is taken for durable
+/// (its predecessor's pages are reused), so it must be.
+fn flush_leftovers(data: &dyn DataFile, shared: &Shared, options: &Options) -> Result<()> {
+    if has(Bug::OpenNotFlushed) {
+        return Ok(());
+    }
+    let Err(error) = data.sync_data() else { return Ok(()) };
+    // After a restart all that is seen was read from the disk.
+    if shared.knows_steady() {
+        shared.word(Word::Poisoned).store(1, Ordering::SeqCst);
+    }
+    // Whoever only reads may do so; nobody writes until all have closed the store.
+    if options.read_only { Ok(()) } else { Err(Error::io_at("flush", data.path())(error)) }
+}
+
+/// Wipes commits that were not believed because a flush had failed: the next opener would know
+/// nothing of that, and the kernel's cache shows them whole.
+fn settle_poison(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<()> {
+    let wiped = metas::wipe_unpublished(data, shared, shift)?;
+    if !wiped.is_empty() {
+        data.sync_data().map_err(Error::io_at("flush", data.path()))?;
+        metas::forget(shared, &wiped);
+    }
+    shared.forget_poison();
+    Ok(())
+}
+
+/// Chooses among metas that others have written to a store without a lock file, as at open.
+pub(super) fn believe(env: &EnvInner, metas: &[(usize, Meta)], len: u64) -> Result<()> {
+    let data = env.data.as_ref();
+    let newer = metas.iter().filter(|(_, m)| m.txn > env.shared.newest());
+    let mut newer = newer.filter(|(_, m)| m.page_shift == env.shift);
+    if let Some((slot, meta)) = newer.find(|(_, m)| is_credible(data, len, m, env.boot_id)) {
+        fill_lock_file(data, len, &env.shared, metas, *slot, meta, env.boot_id);
+        env.shared.adopt(&Root::of(meta).to_words(env.shift));
+    }
+    Ok(())
 }
 
 /// Whether a commit can be believed after whatever stopped its writer. Its end may lie outside of
@@ -267,7 +324,7 @@ fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
     Some(hasher.finish() == meta.digest)
 }
 
-/// Publishes the chosen commit and says which slot holds what.
+/// Says which slot holds what.
 fn fill_lock_file(
     data: &dyn DataFile,
     len: u64,
@@ -305,12 +362,16 @@ fn fill_lock_file(
     }
     metas::set_slot(shared, slot, chosen.txn, state);
     shared.word(Word::Steady).store(steady, Ordering::SeqCst);
-    shared.publish(&Root::of(chosen).to_words(chosen.page_shift));
 }
 
 /// The first image of a store: one meta, on disk before anything else. The caller sees to the
 /// directory entry.
-fn create(data: &dyn DataFile, boot_id: [u8; 16], options: &Options) -> Result<Meta> {
+fn create(
+    data: &dyn DataFile,
+    shared: &Shared,
+    boot_id: [u8; 16],
+    options: &Options,
+) -> Result<Meta> {
     let shift = options.page_size.trailing_zeros();
     let meta = Meta {
         page_shift: shift,
@@ -335,10 +396,17 @@ fn create(data: &dyn DataFile, boot_id: [u8; 16], options: &Options) -> Result<M
         return Err(Error::Invalid("the upper bound leaves no room for an empty store"));
     }
     let io = |op| Error::io_at(op, data.path());
+    let flush = || {
+        data.sync_data().map_err(|error| {
+            shared.word(Word::Steady).store(0, Ordering::SeqCst);
+            shared.word(Word::Poisoned).store(1, Ordering::SeqCst);
+            io("flush")(error)
+        })
+    };
     data.grow(first, true).map_err(io("grow"))?;
-    data.sync_data().map_err(io("flush"))?;
+    flush()?;
     metas::write(data, 0, &meta)?;
-    data.sync_data().map_err(io("flush"))?;
+    flush()?;
     Ok(meta)
 }
 

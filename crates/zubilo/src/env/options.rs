@@ -1,6 +1,6 @@
 //! How a store is opened.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::env::Env;
@@ -29,8 +29,12 @@ pub enum Durability {
 
 impl Durability {
     /// `Lazy` with bounds of 32 MiB and one second.
-    pub const LAZY: Durability =
-        Durability::Lazy { sync_bytes: 32 << 20, sync_period: Duration::from_secs(1) };
+    pub const LAZY: Durability = Durability::Lazy {
+        sync_bytes: Durability::LAZY_BOUNDS.0,
+        sync_period: Durability::LAZY_BOUNDS.1,
+    };
+
+    pub(crate) const LAZY_BOUNDS: (u64, Duration) = (32 << 20, Duration::from_secs(1));
 }
 
 /// Bounds and steps of the file's size.
@@ -67,6 +71,9 @@ pub enum VerifyReads {
     Always,
 }
 
+/// Address space that is reserved unless told otherwise, in bytes.
+pub(crate) const DEFAULT_RESERVE: u64 = 1 << 40;
+
 /// Options of [`Env::open`], with defaults that need no thought.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -79,6 +86,7 @@ pub struct Options {
     pub(crate) create: bool,
     pub(crate) exclusive: bool,
     pub(crate) lock_file: bool,
+    pub(crate) lock_path: Option<PathBuf>,
     pub(crate) writable_map: bool,
     pub(crate) dirty_limit: u64,
     pub(crate) mode: u32,
@@ -95,12 +103,13 @@ impl Default for Options {
             page_size: 4096,
             durability: Durability::Sync,
             geometry: None,
-            reserve: 1 << 40,
+            reserve: DEFAULT_RESERVE,
             max_readers: 1024,
             read_only: false,
             create: true,
             exclusive: false,
             lock_file: true,
+            lock_path: None,
             writable_map: false,
             dirty_limit: 256 << 20,
             mode: 0o644,
@@ -171,6 +180,13 @@ impl Options {
     /// False: no lock file; the caller promises that no other process uses the store.
     pub fn lock_file(mut self, yes: bool) -> Options {
         self.lock_file = yes;
+        self
+    }
+
+    /// Where the lock file is, if not beside the data file with `-lock` added. All users of a store
+    /// must name the same.
+    pub fn lock_path(mut self, path: impl Into<PathBuf>) -> Options {
+        self.lock_path = Some(path.into());
         self
     }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::check::{self, CheckReport};
 use crate::error::{Error, Result};
+use crate::platform;
 
 use super::EnvInner;
 use super::log::Level;
@@ -68,9 +69,12 @@ impl Scrubber {
     pub(super) fn start(env: &Arc<EnvInner>) -> Result<Option<JoinHandle<()>>> {
         let Some(how) = env.scrubber.how else { return Ok(None) };
         let env = Arc::clone(env);
-        let spawned = std::thread::Builder::new()
-            .name("zubilo-scrub".into())
-            .spawn(move || scrub_until_stopped(&env, how));
+        // Signals of the program are none of this thread's business.
+        let spawned = platform::without_signals(|| {
+            std::thread::Builder::new()
+                .name("zubilo-scrub".into())
+                .spawn(move || scrub_until_stopped(&env, how))
+        });
         spawned.map(Some).map_err(Error::io("start the thread that checks in the background"))
     }
 

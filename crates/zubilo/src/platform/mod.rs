@@ -100,6 +100,11 @@ pub trait DataFile: Send + Sync {
 
     /// Where it was found, without symbolic links.
     fn path(&self) -> &Path;
+
+    /// The system's number for the open file, where there is one.
+    fn descriptor(&self) -> Option<i32> {
+        None
+    }
 }
 
 /// How [`open_data`] opens a file.
@@ -164,6 +169,11 @@ pub fn os_page_size() -> usize {
 /// The calling thread's number in the system.
 pub(crate) fn thread_id() -> u32 {
     system::thread_id()
+}
+
+/// Runs something with all signals blocked in this thread: a thread that it starts never gets one.
+pub(crate) fn without_signals<T>(run: impl FnOnce() -> T) -> T {
+    system::without_signals(run)
 }
 
 /// Milliseconds of a clock that never goes back; coarse and therefore cheap.

@@ -110,6 +110,7 @@ pub(crate) struct Shared {
     fork_generation: u32,
     exclusive: bool,
     inherited_poison: Option<u64>,
+    knows_steady: bool,
     own: OwnSlots,
     /// Mutexes held through this handle.
     held: LocalAtomicU64,
@@ -149,6 +150,7 @@ impl Shared {
         let mut shared = Shared::new(entered.region, Some(file), entered.sizes, tag, this);
         shared.exclusive = exclusive;
         shared.inherited_poison = entered.inherited_poison;
+        shared.knows_steady = entered.knows_steady;
         Ok((shared, entered.role))
     }
 
@@ -171,19 +173,18 @@ impl Shared {
             fork_generation: platform::fork_generation(),
             exclusive: false,
             inherited_poison: None,
+            knows_steady: false,
             own: OwnSlots::new(sizes.readers),
             held: LocalAtomicU64::new(0),
             last_check_ms: LocalAtomicU64::new(0),
         }
     }
 
-    /// Lets the others in, after [`Role::First`] has published a root and set the words. What
-    /// [`was_poisoned_on_this_boot`](Self::was_poisoned_on_this_boot) told is forgotten here.
+    /// Lets the others in, after [`Role::First`] has published a root and set the words.
     /// Does nothing on a region that is private, exclusive, or live already.
     pub(crate) fn announce(&self) -> Result<()> {
         self.refuse_child()?;
         let words = self.region.words();
-        words[W_INHERITED].store(0, Ordering::SeqCst);
         let Some(file) = self.file.as_ref().filter(|_| !self.exclusive) else { return Ok(()) };
         words[W_STATE].store(S_LIVE, Ordering::SeqCst);
         file.try_lock(ALIVE_BYTE, false).map_err(Error::io("share the lock file"))?;
@@ -196,10 +197,27 @@ impl Shared {
         self.inherited_poison
     }
 
+    /// For [`Role::First`]: whether the word of the steady transaction tells what the users before
+    /// knew, because they ran since the last restart of the system.
+    pub(crate) fn knows_steady(&self) -> bool {
+        self.knows_steady
+    }
+
+    /// Nothing is left in the file that
+    /// [`was_poisoned_on_this_boot`](Self::was_poisoned_on_this_boot) warned of.
+    pub(crate) fn forget_poison(&self) {
+        self.region.words()[W_INHERITED].store(0, Ordering::SeqCst);
+    }
+
     /// Whether other processes can see the region.
     #[cfg(test)]
     pub(crate) fn is_shared(&self) -> bool {
         self.region.is_mapped()
+    }
+
+    /// Slots that may be in use: all above were never claimed.
+    pub(crate) fn claimed_slots(&self) -> u32 {
+        self.slots().claimed()
     }
 
     /// Slots of the reader table.
@@ -243,6 +261,12 @@ impl Shared {
             "publishing {} after {newest} would overwrite the root that readers copy",
             root[0]
         );
+        self.publication().publish(root);
+    }
+
+    /// Publishes a root that others have made, in a region of this process alone; numbers may have
+    /// been left out. Nobody begins a read meanwhile.
+    pub(crate) fn adopt(&self, root: &RootWords) {
         self.publication().publish(root);
     }
 
@@ -404,17 +428,21 @@ impl Shared {
 
     /// All readers at work.
     pub(crate) fn readers(&self) -> Vec<ReaderInfo> {
+        self.kept_slots().filter_map(|(info, pins)| pins.then_some(info)).collect()
+    }
+
+    /// The slots that readers keep, and whether each pins a snapshot now.
+    pub(crate) fn kept_slots(&self) -> impl Iterator<Item = (ReaderInfo, bool)> {
         let slots = self.slots();
-        (0..slots.claimed())
-            .filter_map(|slot| {
-                let (owner, thread, txn) = (slots.owner(slot), slots.thread(slot), slots.txn(slot));
-                let pid = match self.file {
-                    Some(_) => self.processes().pid(owner),
-                    None => self.this.pid,
-                };
-                (owner != 0 && txn < PARKED).then_some(ReaderInfo { pid, thread, txn })
-            })
-            .collect()
+        (0..slots.claimed()).filter_map(move |slot| {
+            let (owner, thread, txn) = (slots.owner(slot), slots.thread(slot), slots.txn(slot));
+            let pid = match self.file {
+                Some(_) => self.processes().pid(owner),
+                None => self.this.pid,
+            };
+            let kept = owner != 0 && txn != IDLE;
+            kept.then_some((ReaderInfo { pid, thread, txn }, txn < PARKED))
+        })
     }
 
     /// Waits for the writer lock. True: its last owner died holding it. The thread that locks

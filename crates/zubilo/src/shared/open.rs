@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 use crate::platform::{self, LockFile};
 use crate::sync::Ordering;
 
+const W_STEADY: usize = W_WORDS + Word::Steady as usize;
+
 /// Another process may take this long to open the store, with its check of the last commit.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(30);
 /// Times that a region must look exclusively used before an opener is refused: the word may be
@@ -28,6 +30,8 @@ pub(super) struct Entered {
     pub(super) sizes: Sizes,
     pub(super) role: Role,
     pub(super) inherited_poison: Option<u64>,
+    /// The word of the steady transaction is that of the users before, on this boot.
+    pub(super) knows_steady: bool,
 }
 
 /// Joins the region in `file`, or initialises it. Holds the lock on the alive byte afterwards.
@@ -67,7 +71,11 @@ fn take_alive_byte(file: &LockFile, path: &Path, exclusive: bool) -> Result<Opti
         let entered = file.try_lock(ALIVE_BYTE, false).map_err(failed)?;
         let header = file.read_words::<HEADER_WORDS>().map_err(failed)?;
         match (entered, header[W_STATE]) {
-            (true, S_LIVE) => return sizes_of(&header).map(Some),
+            (true, S_LIVE) if header[W_BOOT..W_BOOT + 2] == boot_words() => {
+                return sizes_of(&header).map(Some);
+            }
+            // Not live, or left so by a system that stopped: then the file may hold less than the
+            // region says.
             (true, _) => file.unlock(ALIVE_BYTE).map_err(failed)?,
             (false, S_EXCLUSIVE) => looks_exclusive += 1,
             (false, _) => {}
@@ -84,6 +92,10 @@ fn take_alive_byte(file: &LockFile, path: &Path, exclusive: bool) -> Result<Opti
         std::thread::sleep(Duration::from_micros(300 + 170 * spread));
     }
 }
+
+/// How a lock file of LMDB begins. Beside a data file of ours it is what is left of a store that was
+/// there before, and nobody uses it: its users would hold a lock on the same byte.
+const LMDB: u32 = 0xBEEF_C0DE;
 
 /// The sizes in the header of a live region.
 fn sizes_of(header: &[u64; HEADER_WORDS]) -> Result<Sizes> {
@@ -106,18 +118,20 @@ fn join(file: &LockFile, path: &Path, sizes: Sizes) -> Result<Entered> {
         ));
     }
     let region = Region::mapped(file.map(sizes.bytes()).map_err(failed)?, sizes);
-    Ok(Entered { region, sizes, role: Role::Joined, inherited_poison: None })
+    Ok(Entered { region, sizes, role: Role::Joined, inherited_poison: None, knows_steady: false })
 }
 
 fn initialise(file: &LockFile, path: &Path, sizes: Sizes, exclusive: bool) -> Result<Entered> {
     let failed = |error| Error::io_at("prepare the lock file", path)(error);
     let old = file.read_words::<{ W_WORDS + 16 }>().map_err(failed)?;
-    if old[W_MAGIC] != MAGIC && (old[W_MAGIC] != 0 || old.iter().any(|&word| word != 0)) {
+    let foreign = old[W_MAGIC] as u32 != LMDB && old.iter().any(|&word| word != 0);
+    if old[W_MAGIC] != MAGIC && foreign {
         let path = Box::new(path.to_path_buf());
         return Err(Error::NotAStore { path, found: "not a lock file of a store" });
     }
     let boot = boot_words();
     let inherited_poison = poison_of(&old, boot);
+    let knows_steady = is_kin(&old, boot);
     file.allocate(sizes.bytes() as u64).map_err(failed)?;
     let region = Region::mapped(file.map(sizes.bytes()).map_err(failed)?, sizes);
     let words = region.words();
@@ -132,11 +146,14 @@ fn initialise(file: &LockFile, path: &Path, sizes: Sizes, exclusive: bool) -> Re
     words[W_FINGERPRINT].store(FINGERPRINT, Ordering::SeqCst);
     words[W_READERS].store(u64::from(sizes.readers), Ordering::SeqCst);
     words[W_PROCESSES].store(u64::from(sizes.processes), Ordering::SeqCst);
-    for word in &words[HEADER_WORDS..] {
-        word.store(0, Ordering::Relaxed);
+    for (i, word) in words.iter().enumerate().skip(HEADER_WORDS) {
+        // What was steady stays known, should this opener be killed.
+        if i != W_STEADY || !knows_steady {
+            word.store(0, Ordering::Relaxed);
+        }
     }
     prepare(&region, sizes).map_err(failed)?;
-    Ok(Entered { region, sizes, role: Role::First, inherited_poison })
+    Ok(Entered { region, sizes, role: Role::First, inherited_poison, knows_steady })
 }
 
 /// What zeroed memory lacks: mutexes and idle slots.
@@ -154,16 +171,21 @@ fn boot_words() -> [u64; 2] {
     [id as u64, (id >> 64) as u64]
 }
 
+/// Whether a region is of this layout and was used since the last restart.
+fn is_kin(old: &[u64; W_WORDS + 16], boot: [u64; 2]) -> bool {
+    let same_boot = boot != [0, 0] && old[W_BOOT..W_BOOT + 2] == boot;
+    old[W_MAGIC] == MAGIC && old[W_FINGERPRINT] == FINGERPRINT && same_boot
+}
+
 /// What the users before said about a failed flush, if they ran since the last restart. A region
 /// of another layout says nothing, and none of its users trusted more than it had flushed.
 fn poison_of(old: &[u64; W_WORDS + 16], boot: [u64; 2]) -> Option<u64> {
-    let same_boot = boot != [0, 0] && old[W_BOOT..W_BOOT + 2] == boot;
-    if old[W_MAGIC] != MAGIC || old[W_FINGERPRINT] != FINGERPRINT || !same_boot {
+    if !is_kin(old, boot) {
         return None;
     }
     match (old[W_INHERITED], old[W_WORDS + Word::Poisoned as usize]) {
         (0, 0) => None,
-        (0, _) => Some(old[W_WORDS + Word::Steady as usize]),
+        (0, _) => Some(old[W_STEADY]),
         (inherited, _) => Some(inherited - 1),
     }
 }

@@ -1,6 +1,7 @@
 //! Readers, locks and opening, with other processes where the behaviour concerns them. The
 //! interleavings of the core are the business of the model checker, in `model`.
 
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -87,6 +88,15 @@ fn program() {
                 shared.announce().expect("announce");
             }
             assert!(shared.begin_read().expect("a slot").1 == root(1));
+            say(if role == Role::First { "first" } else { "joined" });
+            wait();
+        }
+        "come" => {
+            let (shared, role) = open(path);
+            if role == Role::First {
+                shared.publish(&root(1));
+                shared.announce().expect("announce");
+            }
             say(if role == Role::First { "first" } else { "joined" });
             wait();
         }
@@ -372,6 +382,26 @@ fn an_opener_killed_before_the_announcement_is_replaced() {
     waiting.finish();
 }
 
+/// Live, but of a system that has stopped since: the file may hold less than it says.
+#[test]
+fn a_region_of_another_boot_is_not_joined() {
+    let _apart = apart();
+    let (_dir, path) = lock_path();
+    let mut user = start("come", &path);
+    assert_eq!(user.hear(), "first");
+    user.kill();
+    let file = std::fs::File::options().write(true).open(&path).expect("the lock file");
+    file.write_all_at(&[0x55; 16], 8 * W_BOOT as u64).expect("another boot");
+    // Somebody who is about to initialise it, and is killed.
+    let half = LockFile::open(&path, 0o600).expect("the lock file");
+    assert!(half.try_lock(ALIVE_BYTE, false).expect("lock"));
+    let mut waiting = start("come", &path);
+    std::thread::sleep(Duration::from_millis(100));
+    drop(half);
+    assert_eq!(waiting.hear(), "first");
+    waiting.kill();
+}
+
 #[test]
 fn exclusive_use_admits_nobody_and_needs_nobody() {
     let _apart = apart();
@@ -406,7 +436,13 @@ fn poison_is_inherited_until_somebody_has_dealt_with_it() {
         assert_eq!(shared.was_poisoned_on_this_boot(), Some(7));
         // Gone before it announced.
     }
-    assert_eq!(first(&path).was_poisoned_on_this_boot(), Some(7));
+    let shared = first(&path);
+    assert_eq!(shared.was_poisoned_on_this_boot(), Some(7));
+    drop(shared);
+    let shared = first(&path);
+    assert_eq!(shared.was_poisoned_on_this_boot(), Some(7));
+    shared.forget_poison();
+    drop(shared);
     assert_eq!(first(&path).was_poisoned_on_this_boot(), None);
 }
 

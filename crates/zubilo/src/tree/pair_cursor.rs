@@ -8,7 +8,7 @@
 //! [`Position`] is a cursor without its pages, to be kept while the pages may not be borrowed.
 
 use crate::error::{Error, Result};
-use crate::page::{Items, Order, Set};
+use crate::page::{Items, Order, Set, ValueKind};
 
 use super::cursor::Cursor;
 use super::values::{Values, values_of};
@@ -173,6 +173,20 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
         self.mark
     }
 
+    /// Whether the last step forward found nothing.
+    pub(crate) fn is_past(&self) -> bool {
+        self.eof
+    }
+
+    pub(crate) fn has_duplicates(&self) -> bool {
+        self.duplicates
+    }
+
+    /// Whether two values are the same in the table's order.
+    pub(crate) fn is_same_value(&self, a: &[u8], b: &[u8]) -> bool {
+        self.order.compare(a, b).is_eq()
+    }
+
     /// Takes on what was remembered besides the place.
     pub(crate) fn set_flags(&mut self, mark: Mark, eof: bool) {
         (self.mark, self.eof) = (mark, eof);
@@ -194,6 +208,10 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
         }
         let Some((at, entry)) = self.keys.entry()? else { return Ok(None) };
         let value = match &self.values {
+            // In the tree of names: a table's record, as it is stored.
+            ValueCursor::One(false) if entry.kind == ValueKind::Tree && !self.duplicates => {
+                Some(entry.value)
+            }
             ValueCursor::One(false) => Some(value_of(&self.pages, at, &entry)?),
             ValueCursor::One(true) => None,
             ValueCursor::Set(set, i) if *i < set.count() => {

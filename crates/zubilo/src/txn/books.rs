@@ -110,8 +110,8 @@ impl WriteTxn {
 
     fn blob_extent(&mut self, bytes: usize) -> Result<Extent> {
         let pages = (bytes as u64).div_ceil(1 << self.ws.page_shift());
+        let geometry = self.bounds();
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        let geometry = self.geometry;
         let limit = self.env.page_limit(&geometry);
         let extent =
             state.space.allocate_run(pages, limit).ok_or_else(|| self.env.full(&geometry))?;

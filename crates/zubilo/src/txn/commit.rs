@@ -169,7 +169,7 @@ impl WriteTxn {
         meta.main = self.main.desc;
         meta.next_table = self.next_table;
         meta.canary = self.canary;
-        meta.geometry = self.geometry;
+        meta.geometry = self.stored_geometry();
         Ok(meta)
     }
 

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dirty::View;
 use crate::error::{Error, Result};
-use crate::tree::Tree;
 use crate::tree::pair_cursor::{Mark, PairCursor, Position, Stand};
+use crate::tree::{Pages, Tree};
 
 use super::options::TableOptions;
 use super::write::{OpenTable, WriteTxn};
@@ -71,11 +71,11 @@ enum At {
 
 impl Slot {
     /// The cursor at its place.
-    pub(super) fn resume<'w>(
+    pub(super) fn resume<'w, P: Pages<'w>>(
         &mut self,
-        pages: View<'w>,
+        pages: P,
         tree: &Tree,
-    ) -> Result<PairCursor<'w, View<'w>>> {
+    ) -> Result<PairCursor<'w, P>> {
         let position = std::mem::take(&mut self.position);
         if !std::mem::take(&mut self.parked) {
             return PairCursor::resume(pages, tree, position);
@@ -101,27 +101,37 @@ impl Slot {
         if self.parked || self.position.stand != Stand::On {
             return Ok(());
         }
-        let (mark, eof) = (self.position.mark, self.position.eof);
         let cursor = self.resume(pages, tree)?;
+        self.note(cursor)
+    }
+
+    /// Keeps the key and value that a cursor stands on.
+    pub(super) fn note<'w, P: Pages<'w>>(&mut self, cursor: PairCursor<'w, P>) -> Result<()> {
+        self.parked = false;
+        if cursor.stand() != Stand::On {
+            self.position = cursor.detach();
+            return Ok(());
+        }
+        self.position = Position::default();
         let Some(key) = cursor.key()? else { return Ok(()) };
         self.key.clear();
         self.key.extend_from_slice(key);
         self.value.clear();
         self.at = match cursor.pair()? {
             None => At::Behind,
-            Some((_, value)) if tree.desc.options.has_duplicates() => {
+            Some((_, value)) if cursor.has_duplicates() => {
                 self.value.extend_from_slice(value);
                 At::Value
             }
             Some(_) => At::Key,
         };
-        self.position = Position::parked(mark, eof);
+        self.position = Position::parked(cursor.mark(), cursor.is_past());
         self.parked = true;
         Ok(())
     }
 
     /// Stands on a pair that was just stored.
-    fn place_on(&mut self, key: &[u8], value: Option<&[u8]>) {
+    pub(super) fn place_on(&mut self, key: &[u8], value: Option<&[u8]>) {
         self.key.clear();
         self.key.extend_from_slice(key);
         self.value.clear();
@@ -131,8 +141,14 @@ impl Slot {
         self.parked = true;
     }
 
+    /// Where it is parked on a value another one is now.
+    pub(super) fn replace_value(&mut self, value: &[u8]) {
+        self.value.clear();
+        self.value.extend_from_slice(value);
+    }
+
     /// Whether the parked cursor stands on this pair, or without a value on this key.
-    fn stands_on(&self, tree: &Tree, key: &[u8], value: Option<&[u8]>) -> bool {
+    pub(super) fn stands_on(&self, tree: &Tree, key: &[u8], value: Option<&[u8]>) -> bool {
         self.parked
             && tree.order.compare(&self.key, key).is_eq()
             && match value.filter(|_| tree.desc.options.has_duplicates()) {
@@ -357,9 +373,7 @@ impl WriteTxn {
 
     /// The value under a parked cursor was replaced; what it remembers besides stays.
     pub(super) fn replace_under_cursor(&mut self, index: usize, value: &[u8]) -> Result<()> {
-        let slot = self.cursors.slot_mut(index)?;
-        slot.value.clear();
-        slot.value.extend_from_slice(value);
+        self.cursors.slot_mut(index)?.replace_value(value);
         Ok(())
     }
 

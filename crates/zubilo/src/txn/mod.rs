@@ -17,6 +17,8 @@ mod layout;
 mod marks;
 mod nested;
 mod options;
+pub(crate) mod raw;
+pub(crate) mod raw_cursor;
 mod read;
 mod reader;
 mod records;

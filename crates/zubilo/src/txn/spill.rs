@@ -74,12 +74,13 @@ impl WriteTxn {
     /// Writes a large value at once, without keeping it in memory.
     pub(super) fn write_run(&mut self, value: &[u8]) -> Result<RunRef> {
         let pages = (value.len() as u64).div_ceil(1 << self.ws.page_shift());
+        let geometry = self.bounds();
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        let limit = self.env.page_limit(&self.geometry);
+        let limit = self.env.page_limit(&geometry);
         let extent =
-            state.space.allocate_run(pages, limit).ok_or_else(|| self.env.full(&self.geometry))?;
+            state.space.allocate_run(pages, limit).ok_or_else(|| self.env.full(&geometry))?;
         self.ws.spilled.push(extent);
-        self.env.ensure_len(&self.geometry, state.space.end())?;
+        self.env.ensure_len(&geometry, state.space.end())?;
         self.ws.extend(state.space.end());
         write_blob(&self.env, extent.first, value)?;
         Ok(RunRef {
@@ -115,8 +116,8 @@ impl WriteTxn {
     /// runs of their own. Where a flush follows, hot pages are kept apart from those that stay:
     /// holes in their region close soon, so both kinds find long runs.
     pub(super) fn allocate(&mut self, pages: u64) -> Result<Allocated> {
+        let geometry = self.bounds();
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        let geometry = self.geometry;
         let limit = self.env.page_limit(&geometry);
         let policy = if self.env.is_sync() { Policy::Contiguous } else { Policy::Recent };
         let sizes = self.ws.run_sizes();

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::dirty::{Arena, Workspace};
 use crate::env::checkpoint::{MetaLock, WriterLock, wipe_unpublished};
+use crate::env::flusher;
 use crate::env::meta::{Meta, StoredGeometry};
 use crate::env::metas;
 use crate::env::options::Geometry;
@@ -37,6 +38,8 @@ pub struct WriteTxn {
     pub(super) next_table: u32,
     pub(super) canary: [u64; 4],
     pub(super) geometry: StoredGeometry,
+    /// An upper bound of this process's own in place of the geometry's.
+    pub(super) limit: Option<OwnLimit>,
     /// An error left the trees unfinished.
     pub(super) broken: bool,
     /// Dirty memory at which finished pages are written early, in bytes.
@@ -45,6 +48,17 @@ pub struct WriteTxn {
     pub(super) forget_state: bool,
     /// The writer lock must be released by its thread.
     _thread: PhantomData<*const ()>,
+}
+
+/// Bounds of the file's size, in bytes; see `WriteTxn::raw_set_limit`.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnLimit {
+    /// What is stored.
+    pub upper: u64,
+    /// What changes may need.
+    pub soft: u64,
+    /// What a commit may take.
+    pub hard: u64,
 }
 
 /// A named table that the transaction has opened.
@@ -67,6 +81,7 @@ pub(super) const MAIN: usize = usize::MAX;
 impl WriteTxn {
     pub(crate) fn begin(env: &Arc<EnvInner>, wait: bool) -> Result<Option<WriteTxn>> {
         env.check_writable()?;
+        flusher::make_up(env)?;
         let Some(lock) = WriterLock::take(&env.shared, wait)? else { return Ok(None) };
         let txn = WriteTxn::begin_locked(env)?;
         // The transaction releases it.
@@ -105,6 +120,7 @@ impl WriteTxn {
             next_table,
             canary,
             geometry,
+            limit: None,
             broken: false,
             spill_at: env.options.dirty_limit,
             forget_state: false,
@@ -303,7 +319,7 @@ impl WriteTxn {
         self.tables.len() - 1
     }
 
-    fn new_table(&mut self, name: &[u8], options: &TableOptions) -> Result<usize> {
+    pub(super) fn new_table(&mut self, name: &[u8], options: &TableOptions) -> Result<usize> {
         self.check_key(name)?;
         let desc = TreeDesc::empty(self.next_table, options.to_tree()?);
         let tree = options.tree(desc)?;
@@ -398,14 +414,14 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     if let Some(mut state) = kept {
         let WriterState { space, chain, meta: known, .. } = &mut *state;
         let metas = (&*known, &meta);
-        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.reserved_pages())? {
+        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.believable_pages())? {
             (state.meta, state.pins) = (meta, pins);
             return Ok(state);
         }
         arena = state.arena.take();
     }
     let books = ledger::read(&snapshot, &meta)?;
-    let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.reserved_pages())?;
+    let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.believable_pages())?;
     Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, scattered: false, pins }))
 }
 

@@ -1,7 +1,10 @@
 //! The smallest program for each bug that was found after it had been made.
 
-use zubilo::platform::{self, OpenFile};
-use zubilo::{Durability, Env, Options, TxnId};
+use std::io::{self, IoSlice};
+use std::path::Path;
+
+use zubilo::platform::{self, Advice, DataFile, FileId, OpenFile};
+use zubilo::{Durability, Env, Error, Options, TxnId};
 
 use crate::common::memory::MemoryFile;
 use crate::common::{check, fresh, geometry, put_all};
@@ -140,4 +143,116 @@ fn the_greatest_step_of_growth_is_harmless() {
     put_all(&env, "t", [("k", vec![1; 1 << 20])]);
     put_all(&env, "t", [("l", vec![1; 1 << 20])]);
     check(&env, "with the greatest step");
+}
+
+/// The bounds of the free-space books were those of the address space of this open, while the books
+/// still spoke of the time when the store was larger.
+#[test]
+fn a_store_that_has_shrunk_opens_with_less_address_space() {
+    let (_dir, path) = fresh();
+    let env = Options::new().reserve(1 << 30).open(&path).unwrap();
+    commit(&env, 1);
+    let mut txn = env.write().unwrap();
+    let mut table = txn.table_or_create("big").unwrap();
+    for i in 0..40u32 {
+        table.put(i.to_be_bytes(), vec![1; 4 << 20]).unwrap();
+    }
+    txn.commit().unwrap();
+    let mut txn = env.write().unwrap();
+    txn.drop_table("big").unwrap();
+    txn.commit().unwrap();
+    for i in 0..10 {
+        commit(&env, i);
+    }
+    env.close().unwrap();
+    let env = Options::new().reserve(64 << 20).open(&path).unwrap();
+    check(&env, "with less room");
+    commit(&env, 2);
+    check(&env, "after a commit");
+}
+
+/// A second private reader table knew nothing of the readers in the first one.
+#[test]
+fn without_a_lock_file_a_closed_store_with_a_reader_is_not_opened_again() {
+    let (_dir, path) = fresh();
+    let open = || Options::new().lock_file(false).open(&path);
+    let env = open().unwrap();
+    commit(&env, 1);
+    let read = env.read().unwrap();
+    drop(env);
+    assert!(matches!(open(), Err(Error::Busy(_))));
+    drop(read);
+    commit(&open().unwrap(), 2);
+}
+
+/// Another process was killed, or failed, after it had cut the tail of the file and before it had
+/// said so: the next commit through the map ended with SIGBUS.
+#[test]
+fn a_tail_that_was_cut_without_a_word_is_not_written_through_the_map() {
+    let (_dir, path) = fresh();
+    let how = OpenFile {
+        read_only: false,
+        create: true,
+        mode: 0o600,
+        reserve: 1 << 30,
+        writable_map: true,
+    };
+    let data = FailsAfterCut(platform::open_data(&path, &how).unwrap().0);
+    let options = Options::new().geometry(geometry(|g| (g.shrink, g.growth) = (1 << 20, 1 << 20)));
+    let env = Env::open_parts(Box::new(data), [1; 16], options).unwrap();
+    let large = vec![7; 16 << 20];
+    put_all(&env, "large", [("k", large.clone())]);
+    let mut txn = env.write().unwrap();
+    txn.drop_table("large").unwrap();
+    txn.commit().unwrap();
+    let cut = (0..5).any(|i| {
+        commit(&env, i);
+        std::fs::metadata(&path).unwrap().len() < 16 << 20
+    });
+    assert!(cut, "nothing was cut");
+    put_all(&env, "large", [("k", large.clone())]);
+    check(&env, "after the cut");
+}
+
+/// The real file; cutting it works and is reported to have failed.
+struct FailsAfterCut(Box<dyn DataFile>);
+
+impl DataFile for FailsAfterCut {
+    fn base(&self) -> *const u8 {
+        self.0.base()
+    }
+    fn reserved(&self) -> u64 {
+        self.0.reserved()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn write_at(&self, offset: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
+        self.0.write_at(offset, bufs)
+    }
+    fn grow(&self, new_len: u64, zeroed_written: bool) -> io::Result<()> {
+        self.0.grow(new_len, zeroed_written)
+    }
+    fn truncate(&self, new_len: u64) -> io::Result<()> {
+        self.0.truncate(new_len)?;
+        Err(io::Error::from_raw_os_error(libc::EIO))
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+    fn sync_directory(&self) -> io::Result<()> {
+        self.0.sync_directory()
+    }
+    fn writable(&self) -> Option<*mut u8> {
+        self.0.writable()
+    }
+    fn advise(&self, offset: u64, len: u64, advice: Advice) -> io::Result<()> {
+        self.0.advise(offset, len, advice)
+    }
+    fn id(&self) -> FileId {
+        self.0.id()
+    }
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
 }

@@ -186,6 +186,10 @@ impl DataFile for File {
     fn path(&self) -> &Path {
         &self.path
     }
+
+    fn descriptor(&self) -> Option<i32> {
+        Some(self.fd.as_raw_fd())
+    }
 }
 
 /// A map of the file from its start, possibly reaching beyond its end.

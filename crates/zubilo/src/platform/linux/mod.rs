@@ -13,6 +13,7 @@ pub(crate) use file::File;
 pub(crate) use lock::{LockFile, Locked, RobustMutex, SharedMap};
 pub(crate) use process::{
     Process, boot_id, coarse_ms, fork_generation, process_start_time, thread_id, watch_forks,
+    without_signals,
 };
 
 /// Size of a page of the memory map.

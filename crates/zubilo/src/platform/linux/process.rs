@@ -131,6 +131,21 @@ pub(crate) fn coarse_ms() -> u64 {
     seconds * 1000 + u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
+/// Runs something with all signals blocked in this thread.
+pub(crate) fn without_signals<T>(run: impl FnOnce() -> T) -> T {
+    // SAFETY: a set of signals is plain data; both calls get pointers to live ones of this frame.
+    let before = unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut before);
+        before
+    };
+    let result = run();
+    // SAFETY: as above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+    result
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,19 +4,26 @@
 //! knows at each event what must and what may be found. Readers are held open over many commits;
 //! when they end, they must still see what they saw.
 
-use std::collections::btree_map::Entry;
+mod between;
+mod change;
+pub mod faults;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use zubilo::{Env, Error, ReadTxn, WriteTxn};
+use zubilo::{Env, Error, ReadTxn};
 
 use crate::disk::{Call, Effect, Killed, Mark, SimDisk};
 use crate::model::{History, State, compare};
-use crate::plan::{Mode, Plan, Shape, Twist};
+use crate::plan::{Mode, Plan, Twist};
 use crate::rng::Rng;
 use crate::watch::beat;
+
+use between::{between_processes, interleaved};
+use change::change;
+use faults::with_fault;
 
 /// What the judge found wrong.
 #[derive(Clone, Debug)]
@@ -50,6 +57,8 @@ pub struct Expect {
     pub floor: u64,
     /// No newer one.
     pub ceiling: u64,
+    /// Last commit acknowledged as durable.
+    pub durable: u64,
     /// Boot id of the system.
     pub boot: u8,
     /// The power was cut before, or nothing was there.
@@ -64,8 +73,10 @@ pub struct Life {
     mode: Mode,
     /// The other process, if there are two, and its lock file.
     other: Option<(Env, Mode)>,
-    lock_file: Option<LockFile>,
+    lock_file: Option<Arc<LockFile>>,
     boot: u8,
+    /// Last commit acknowledged as durable before this life.
+    durable: u64,
     history: History,
     /// The newest commit, and what it left.
     newest: u64,
@@ -89,30 +100,38 @@ impl Life {
         plan: &Plan,
         disk: &SimDisk,
         expect: Expect,
-        mut history: History,
+        history: History,
         rng: Rng,
     ) -> Result<Life, Failure> {
-        let boot = [expect.boot; 16];
-        let lock_file = (plan.twist == Twist::Processes).then(LockFile::new);
-        let open = |mode| match &lock_file {
-            None => Env::open_parts(Box::new(disk.clone()), boot, plan.options(mode)),
-            Some(lock) => {
-                let data = Box::new(disk.clone());
-                Env::open_parts_shared(data, &lock.0, boot, plan.options(mode))
-            }
-        };
-        let env = open(plan.mode).map_err(corrupt("open"))?;
-        let other = match &lock_file {
-            None => None,
-            Some(_) => Some((open(Mode::Sync).map_err(corrupt("join"))?, Mode::Sync)),
+        let lock_file = plan.lock_file.then(LockFile::new);
+        Life::open(plan, disk, lock_file, expect, history, rng).map_err(|e| match e {
+            StepError::Failed(failure) => failure,
+            StepError::Refused(error) => Failure::Corrupt(format!("open: {error}")),
+        })
+    }
+
+    fn open(
+        plan: &Plan,
+        disk: &SimDisk,
+        lock_file: Option<Arc<LockFile>>,
+        expect: Expect,
+        mut history: History,
+        rng: Rng,
+    ) -> Result<Life, StepError> {
+        let open = |mode| open_env(plan, disk, lock_file.as_deref(), expect.boot, mode);
+        let env = open(plan.mode)?;
+        let other = match plan.twist == Twist::Processes {
+            false => None,
+            true => Some((open(Mode::Sync)?, Mode::Sync)),
         };
         let read = env.read().map_err(corrupt("read"))?;
         let txn = read.id().0;
         if txn < expect.floor {
-            return Err(Failure::Lost(format!("commit {txn} found, {} wanted", expect.floor)));
+            let why = format!("commit {txn} found, {} wanted", expect.floor);
+            return Err(Failure::Lost(why).into());
         }
         if txn > expect.ceiling.max(1) {
-            return Err(Failure::Corrupt(format!("commit {txn} was never tried")));
+            return Err(Failure::Corrupt(format!("commit {txn} was never tried")).into());
         }
         let now = history.matches(&read).map_err(Failure::Corrupt)?;
         drop(read);
@@ -133,6 +152,7 @@ impl Life {
             other,
             lock_file,
             boot: expect.boot,
+            durable: expect.durable,
             history,
             newest: txn,
             now,
@@ -142,6 +162,10 @@ impl Life {
         };
         life.check()?;
         Ok(life)
+    }
+
+    fn open_env(&self, mode: Mode) -> zubilo::Result<Env> {
+        open_env(&self.plan, &self.disk, self.lock_file.as_deref(), self.boot, mode)
     }
 
     fn env(&self) -> Env {
@@ -265,10 +289,7 @@ impl Life {
             self.disk.mark(Mark::Durable(newest));
         }
         self.mode = if self.rng.one_in(2) { Mode::Sync } else { Mode::NoSync };
-        let options = self.plan.options(self.mode);
-        let env = Env::open_parts(Box::new(self.disk.clone()), [self.boot; 16], options)
-            .map_err(corrupt("reopen"))?;
-        self.env = Some(env);
+        self.env = Some(self.open_env(self.mode).map_err(corrupt("reopen"))?);
         let found = self.found()?;
         if found != newest {
             return Err(Failure::Lost(format!("{found} after a restart, was {newest}")));
@@ -280,16 +301,28 @@ impl Life {
     /// After a process was killed or a call failed: what do the others see?
     fn look_around(&mut self) -> Result<(), Failure> {
         if self.env.is_none() {
-            let options = self.plan.options(self.mode);
-            let env = Env::open_parts(Box::new(self.disk.clone()), [self.boot; 16], options)
-                .map_err(corrupt("open after a killed open"))?;
-            self.env = Some(env);
+            let opened = self.open_env(self.mode);
+            self.env = Some(opened.map_err(corrupt("open after a killed open"))?);
         }
         let read = self.env().read().map_err(corrupt("read"))?;
         self.now = self.history.matches(&read).map_err(Failure::Corrupt)?;
         self.newest = read.id().0;
         self.disk.mark(Mark::Ack(self.newest));
         Ok(())
+    }
+}
+
+fn open_env(
+    plan: &Plan,
+    disk: &SimDisk,
+    lock_file: Option<&LockFile>,
+    boot: u8,
+    mode: Mode,
+) -> zubilo::Result<Env> {
+    let (data, options) = (Box::new(disk.clone()), plan.options(mode));
+    match lock_file {
+        None => Env::open_parts(data, [boot; 16], options),
+        Some(lock) => Env::open_parts_shared(data, &lock.0, [boot; 16], options),
     }
 }
 
@@ -411,124 +444,15 @@ fn with_kill(life: &Shared, inner: Inner) -> Result<(), Failure> {
     }
 }
 
-/// A checkpoint with commits between its calls, or a commit with a checkpoint between its. Neither
-/// from inside a flush to another one: of these a process has one at a time.
-fn interleaved(life: &Shared) -> Result<(), StepError> {
-    let (env, disk, kind, mut after) = {
-        let mut life = lock(life);
-        // Clears away what a killed writer left, which takes a flush.
-        drop(life.env().write()?);
-        let kind = life.rng.below(3);
-        (life.env(), life.disk.clone(), kind, life.rng.below(4))
-    };
-    if kind > 0 {
-        // In the middle of a commit; refused where the commit holds what it needs.
-        let hook = move |call| {
-            if after == 0 && call != Call::Sync {
-                let _ = env.sync();
-            }
-            after = after.wrapping_sub(1);
-        };
-        disk.set_hook(Some(Box::new(hook)));
-        let mut life = lock(life);
-        let mode = life.mode;
-        if kind == 2 {
-            life.switch(Mode::Sync)?;
-        }
-        let done = life.transaction();
-        disk.set_hook(None);
-        life.switch(mode)?;
-        return done;
-    }
-    if lock(life).mode == Mode::Sync {
-        return lock(life).ordinary();
-    }
-    let newest = env.read()?.id().0;
-    let inside: Arc<Mutex<Result<(), StepError>>> = Arc::new(Mutex::new(Ok(())));
-    let (cell, seen) = (Arc::clone(life), Arc::clone(&inside));
-    let hook = move |call| {
-        if call == Call::Sync {
-            let mut life = lock(&cell);
-            for _ in 0..life.rng.below(4) {
-                if let Err(error) = life.transaction() {
-                    *seen.lock().unwrap_or_else(|e| e.into_inner()) = Err(error);
-                }
-            }
-        }
-    };
-    disk.set_hook(Some(Box::new(hook)));
-    let synced = env.sync();
-    disk.set_hook(None);
-    std::mem::replace(&mut *inside.lock().unwrap_or_else(|e| e.into_inner()), Ok(()))?;
-    synced?;
-    disk.mark(Mark::Durable(newest));
-    Ok(())
-}
-
-/// Where one process is refused because the other holds a lock, which it would wait for if both
-/// were not one thread.
-fn unless_busy(result: Result<(), StepError>) -> Result<(), StepError> {
-    match result {
-        Err(StepError::Refused(Error::Busy(_))) => Ok(()),
-        other => other,
-    }
-}
-
-/// A transaction or a checkpoint of one process, with what the other does between its calls.
-fn between_processes(life: &Shared) -> Result<(), StepError> {
-    let (disk, commits, mut after) = {
-        let mut life = lock(life);
-        if life.rng.one_in(2) {
-            life.swap();
-        }
-        (life.disk.clone(), life.rng.one_in(2), life.rng.below(5))
-    };
-    if commits {
-        let mut life = lock(life);
-        let other = life.other.as_ref().expect("two processes").0.clone();
-        disk.set_hook(Some(Box::new(move |_| {
-            if after == 0 {
-                let _ = other.sync();
-            }
-            after = after.wrapping_sub(1);
-        })));
-        let done = life.transaction();
-        disk.set_hook(None);
-        return done;
-    }
-    let env = lock(life).env();
-    let newest = env.read()?.id().0;
-    let inside: Arc<Mutex<Result<(), StepError>>> = Arc::new(Mutex::new(Ok(())));
-    let (cell, seen) = (Arc::clone(life), Arc::clone(&inside));
-    lock(life).swap();
-    disk.set_hook(Some(Box::new(move |_| {
-        let mut life = lock(&cell);
-        for _ in 0..life.rng.below(4) {
-            let done = if life.rng.one_in(3) { life.sync() } else { life.transaction() };
-            if let Err(error) = unless_busy(done) {
-                *seen.lock().unwrap_or_else(|e| e.into_inner()) = Err(error);
-            }
-        }
-    })));
-    let synced = env.sync();
-    disk.set_hook(None);
-    std::mem::replace(&mut *inside.lock().unwrap_or_else(|e| e.into_inner()), Ok(()))?;
-    match synced {
-        Ok(()) => disk.mark(Mark::Durable(newest)),
-        Err(error) => unless_busy(Err(error.into()))?,
-    }
-    Ok(())
-}
-
 /// The lock file of a simulated store; the real one of a path that is used for nothing else.
 struct LockFile(PathBuf);
 
 impl LockFile {
-    fn new() -> LockFile {
+    fn new() -> Arc<LockFile> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("zubilo-sim-{}-{number}", std::process::id());
-        LockFile(std::env::temp_dir().join(name))
+        Arc::new(LockFile(std::env::temp_dir().join(name)))
     }
 }
 
@@ -539,203 +463,4 @@ impl Drop for LockFile {
         // It is only litter.
         let _ = std::fs::remove_file(name);
     }
-}
-
-impl Life {
-    /// Goes on with another durability, after a restart without a flush.
-    fn switch(&mut self, mode: Mode) -> Result<(), Failure> {
-        if self.mode == mode {
-            return Ok(());
-        }
-        self.readers.clear();
-        let newest = self.found()?;
-        // Hooks hold a handle of the old store, which must not be used beside the new one.
-        self.disk.set_hook(None);
-        self.env.take().expect("open").close_without_sync();
-        let options = self.plan.options(mode);
-        let env = Env::open_parts(Box::new(self.disk.clone()), [self.boot; 16], options)
-            .map_err(corrupt("reopen"))?;
-        let hooked = env.clone();
-        let mut after = self.rng.below(4);
-        self.disk.set_hook((mode == Mode::Sync).then(|| {
-            Box::new(move |call| {
-                if after == 0 && call != Call::Sync {
-                    let _ = hooked.sync();
-                }
-                after = after.wrapping_sub(1);
-            }) as _
-        }));
-        self.env = Some(env);
-        self.mode = mode;
-        let found = self.found()?;
-        if found < newest {
-            return Err(Failure::Lost(format!("{found} after a restart, was {newest}")));
-        }
-        // A commit whose process was killed before it published may be found now.
-        self.look_around()
-    }
-}
-
-/// A step in which a call fails: a clear error, old data readable, and the store goes on unless it
-/// was a flush that failed.
-fn with_fault(life: &mut Life) -> Result<(), Failure> {
-    const CALLS: [Call; 5] = [Call::Write, Call::Write, Call::Grow, Call::Truncate, Call::Sync];
-    let call = CALLS[life.rng.index(CALLS.len())];
-    let code = if life.rng.one_in(2) { libc::ENOSPC } else { libc::EIO };
-    let effect = match call {
-        Call::Write if life.rng.one_in(2) => Effect::Short(code),
-        _ => Effect::Fail(code),
-    };
-    let after = life.rng.below(4);
-    let stays = life.rng.one_in(3);
-    life.disk.plan(call, after, effect, stays);
-    let result = life.ordinary();
-    life.disk.unplan();
-    match result {
-        Ok(()) => return Ok(()),
-        Err(StepError::Refused(Error::Io { .. } | Error::Poisoned | Error::MapFull { .. })) => {}
-        Err(other) => return Err(other.unexpected()),
-    }
-    life.look_around()?;
-    life.compare()?;
-    if call == Call::Sync {
-        life.poisoned = true;
-        return match life.transaction() {
-            Err(StepError::Refused(Error::Poisoned)) => Ok(()),
-            Err(StepError::Failed(failure)) => Err(failure),
-            Err(StepError::Refused(e)) => {
-                Err(Failure::Misbehaved(format!("after a failed flush: {e}")))
-            }
-            Ok(()) => Err(Failure::Misbehaved("a transaction after a failed flush".into())),
-        };
-    }
-    life.check()?;
-    life.transaction().map_err(|e| match e.unexpected() {
-        Failure::Misbehaved(why) => Failure::Misbehaved(format!("after a failed {call:?}: {why}")),
-        other => other,
-    })
-}
-
-fn value(rng: &mut Rng, shape: &Shape) -> Vec<u8> {
-    let large = shape.large_one_in > 0 && rng.one_in(shape.large_one_in);
-    let len = if large { rng.below(shape.large) } else { rng.below(shape.value) };
-    let mut value = Vec::with_capacity(len as usize + 8);
-    while value.len() < len as usize {
-        value.extend_from_slice(&rng.number().to_le_bytes());
-    }
-    value.truncate(len as usize);
-    value
-}
-
-fn key(rng: &mut Rng, shape: &Shape) -> Vec<u8> {
-    format!("key-{:06}", rng.below(shape.keys)).into_bytes()
-}
-
-fn table_name(rng: &mut Rng, shape: &Shape) -> Vec<u8> {
-    format!("table-{}", rng.below(shape.tables)).into_bytes()
-}
-
-/// Makes changes in a transaction and in the model.
-fn change(
-    txn: &mut WriteTxn,
-    state: &mut State,
-    rng: &mut Rng,
-    shape: &Shape,
-    depth: u32,
-) -> zubilo::Result<()> {
-    // Mostly few changes, sometimes all that the shape allows.
-    let most = if rng.one_in(3) { shape.changes } else { 1 + shape.changes / 3 };
-    for _ in 0..1 + rng.below(most) {
-        let name = table_name(rng, shape);
-        if shape.tables_one_in > 0 && rng.one_in(shape.tables_one_in) {
-            change_tables(txn, state, rng, shape, name)?;
-        } else if shape.nested_one_in > 0 && depth < 3 && rng.one_in(shape.nested_one_in) {
-            nested(txn, state, rng, shape, depth)?;
-        } else {
-            change_record(txn, state, rng, shape, name)?;
-        }
-    }
-    Ok(())
-}
-
-fn nested(
-    txn: &mut WriteTxn,
-    state: &mut State,
-    rng: &mut Rng,
-    shape: &Shape,
-    depth: u32,
-) -> zubilo::Result<()> {
-    let keep = rng.one_in(2);
-    let mut inner = state.clone();
-    let few = Shape { changes: shape.changes.min(40), ..*shape };
-    let done = txn.nested(|txn| {
-        change(txn, &mut inner, rng, &few, depth + 1)?;
-        if keep { Ok(()) } else { Err(Error::Stopped) }
-    });
-    match done {
-        Ok(()) => *state = inner,
-        Err(Error::Stopped) => {}
-        Err(error) => return Err(error),
-    }
-    Ok(())
-}
-
-fn change_tables(
-    txn: &mut WriteTxn,
-    state: &mut State,
-    rng: &mut Rng,
-    shape: &Shape,
-    name: Vec<u8>,
-) -> zubilo::Result<()> {
-    if let Entry::Vacant(place) = state.entry(name.clone()) {
-        txn.create_table(&name, zubilo::TableOptions::new())?;
-        place.insert(Arc::default());
-        return Ok(());
-    }
-    match rng.below(3) {
-        0 => {
-            txn.drop_table(&name)?;
-            state.remove(&name);
-        }
-        1 => {
-            let to = table_name(rng, shape);
-            if !state.contains_key(&to) {
-                txn.rename_table(&name, &to)?;
-                let table = state.remove(&name).unwrap_or_default();
-                state.insert(to, table);
-            }
-        }
-        _ => {
-            txn.table(&name)?.clear()?;
-            state.insert(name, Arc::default());
-        }
-    }
-    Ok(())
-}
-
-fn change_record(
-    txn: &mut WriteTxn,
-    state: &mut State,
-    rng: &mut Rng,
-    shape: &Shape,
-    name: Vec<u8>,
-) -> zubilo::Result<()> {
-    let mut table = txn.table_or_create(&name)?;
-    let model = Arc::make_mut(state.entry(name).or_default());
-    let key = key(rng, shape);
-    if shape.ranges_one_in > 0 && rng.one_in(shape.ranges_one_in) {
-        let mut to = key.clone();
-        to.extend_from_slice(b"~");
-        to[8] = b'9';
-        table.delete_range(key.as_slice()..to.as_slice())?;
-        model.retain(|k, _| *k < key || *k >= to);
-    } else if rng.one_in(4) {
-        table.delete(&key)?;
-        model.remove(&key);
-    } else {
-        let value = value(rng, shape);
-        table.put(&key, &value)?;
-        model.insert(key, value.into());
-    }
-    Ok(())
 }

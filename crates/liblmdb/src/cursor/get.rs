@@ -1,0 +1,193 @@
+//! Moves of cursors.
+
+use std::ffi::{c_int, c_uint};
+
+use zubilo::raw::{RawPair, RawStand};
+
+use crate::abi::MDB_val;
+use crate::data::{bytes, give};
+use crate::errors::{Code, Result};
+use crate::guard::entry;
+use crate::txn::MDB_txn;
+
+use super::{MDB_cursor, cursor_of};
+
+/// What programs ask for.
+pub(super) mod op {
+    pub(crate) const FIRST: u32 = 0;
+    pub(crate) const FIRST_DUP: u32 = 1;
+    pub(crate) const GET_BOTH: u32 = 2;
+    pub(crate) const GET_BOTH_RANGE: u32 = 3;
+    pub(crate) const GET_CURRENT: u32 = 4;
+    pub(crate) const GET_MULTIPLE: u32 = 5;
+    pub(crate) const LAST: u32 = 6;
+    pub(crate) const LAST_DUP: u32 = 7;
+    pub(crate) const NEXT: u32 = 8;
+    pub(crate) const NEXT_DUP: u32 = 9;
+    pub(crate) const NEXT_MULTIPLE: u32 = 10;
+    pub(crate) const NEXT_NODUP: u32 = 11;
+    pub(crate) const PREV: u32 = 12;
+    pub(crate) const PREV_DUP: u32 = 13;
+    pub(crate) const PREV_NODUP: u32 = 14;
+    pub(crate) const SET: u32 = 15;
+    pub(crate) const SET_KEY: u32 = 16;
+    pub(crate) const SET_RANGE: u32 = 17;
+    pub(crate) const PREV_MULTIPLE: u32 = 18;
+}
+
+impl MDB_cursor {
+    /// A step forward or back, or to an end.
+    #[inline]
+    fn go(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
+        let walk = self.walk(txn)?;
+        let found = match how {
+            op::NEXT => walk.step()?,
+            op::PREV => walk.step_back()?,
+            op::NEXT_NODUP => walk.next_key()?,
+            op::PREV_NODUP => walk.prev_key()?,
+            op::NEXT_DUP => walk.next_value()?,
+            op::PREV_DUP => walk.prev_value()?,
+            op::FIRST => walk.first()?,
+            _ => walk.last()?,
+        };
+        found.ok_or(Code::NOTFOUND)
+    }
+
+    fn seek(&mut self, txn: &mut MDB_txn, key: &[u8], exact: bool) -> Result<RawPair> {
+        if key.is_empty() {
+            return Err(Code::BAD_VALSIZE);
+        }
+        let walk = self.walk(txn)?;
+        let found = walk.seek(key)?;
+        if exact && !found {
+            return Err(Code::NOTFOUND);
+        }
+        walk.current()?.ok_or(Code::NOTFOUND)
+    }
+
+    fn seek_both(
+        &mut self,
+        txn: &mut MDB_txn,
+        key: &[u8],
+        value: &[u8],
+        exact: bool,
+    ) -> Result<RawPair> {
+        if !txn.info(self.dbi)?.duplicates {
+            return Err(Code::INCOMPATIBLE);
+        }
+        if key.is_empty() {
+            return Err(Code::BAD_VALSIZE);
+        }
+        let walk = self.walk(txn)?;
+        if let Some(found) = walk.seek_pair(key, value, exact)? {
+            return Ok(found);
+        }
+        // It stays at the key, or where that would be.
+        walk.seek(key)?;
+        Err(Code::NOTFOUND)
+    }
+
+    /// What it stands on.
+    fn here(&mut self, txn: &mut MDB_txn) -> Result<RawPair> {
+        self.placed(txn)?.current()?.ok_or(Code::NOTFOUND)
+    }
+
+    fn edge_value(&mut self, txn: &mut MDB_txn, last: bool) -> Result<RawPair> {
+        if self.walk(txn)?.stand() == RawStand::Nowhere {
+            return Err(Code::EINVAL);
+        }
+        if !txn.info(self.dbi)?.duplicates {
+            return Err(Code::INCOMPATIBLE);
+        }
+        let walk = self.placed(txn)?;
+        let found = if last { walk.last_value()? } else { walk.first_value()? };
+        found.ok_or(Code::NOTFOUND)
+    }
+
+    /// Values that lie together.
+    fn multiple(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
+        let info = txn.info(self.dbi)?;
+        if !info.fixed {
+            return Err(Code::INCOMPATIBLE);
+        }
+        let key = match how {
+            op::GET_MULTIPLE => self.here(txn)?.0,
+            op::NEXT_MULTIPLE => self.go(txn, op::NEXT_DUP)?.0,
+            _ if self.walk(txn)?.stand() == RawStand::Nowhere => self.go(txn, op::LAST)?.0,
+            _ => {
+                let key = self.here(txn)?.0;
+                let values = self.walk(txn)?.multiple_before()?.ok_or(Code::NOTFOUND)?;
+                return Ok((key, values));
+            }
+        };
+        let values = self.walk(txn)?.multiple()?.ok_or(Code::NOTFOUND)?;
+        Ok((key, values))
+    }
+}
+
+/// Which of key and value an operation gives.
+enum Gives {
+    Both,
+    Value,
+}
+
+fn get(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: u32) -> Result<()> {
+    let txn = cursor.worker()?;
+    if let Some(free) = &mut cursor.free {
+        free.go(how)?;
+        give(key, free.key());
+        give(data, free.value());
+        return Ok(());
+    }
+    let plain = || -> Result<()> { if data.is_null() { Err(Code::EINVAL) } else { Ok(()) } };
+    let (found, gives) = match how {
+        op::NEXT | op::NEXT_NODUP | op::PREV | op::PREV_NODUP | op::FIRST | op::LAST => {
+            (cursor.go(txn, how)?, Gives::Both)
+        }
+        op::NEXT_DUP | op::PREV_DUP => (dup_step(cursor, txn, how)?, Gives::Both),
+        op::SET => (cursor.seek(txn, bytes(key)?, true)?, Gives::Value),
+        op::SET_KEY => (cursor.seek(txn, bytes(key)?, true)?, Gives::Both),
+        op::SET_RANGE => (cursor.seek(txn, bytes(key)?, false)?, Gives::Both),
+        op::GET_CURRENT => (cursor.here(txn)?, Gives::Both),
+        op::GET_BOTH | op::GET_BOTH_RANGE => {
+            plain()?;
+            let exact = how == op::GET_BOTH;
+            (cursor.seek_both(txn, bytes(key)?, bytes(data)?, exact)?, Gives::Value)
+        }
+        op::FIRST_DUP | op::LAST_DUP => {
+            plain()?;
+            (cursor.edge_value(txn, how == op::LAST_DUP)?, Gives::Both)
+        }
+        op::GET_MULTIPLE | op::NEXT_MULTIPLE | op::PREV_MULTIPLE => {
+            plain()?;
+            (cursor.multiple(txn, how)?, Gives::Both)
+        }
+        _ => return Err(Code::EINVAL),
+    };
+    if matches!(gives, Gives::Both) {
+        give(key, found.0);
+    }
+    give(data, found.1);
+    Ok(())
+}
+
+/// Without duplicates LMDB steps from key to key.
+fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
+    let plain = !txn.info(cursor.dbi)?.duplicates;
+    let how = match how {
+        op::NEXT_DUP if plain => op::NEXT,
+        op::PREV_DUP if plain => op::PREV,
+        _ => how,
+    };
+    cursor.go(txn, how)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_cursor_get(
+    cursor: *mut MDB_cursor,
+    key: *mut MDB_val,
+    data: *mut MDB_val,
+    op: c_uint,
+) -> c_int {
+    entry(cursor, || get(cursor_of(cursor)?, key, data, op))
+}

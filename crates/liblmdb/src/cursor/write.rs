@@ -1,0 +1,162 @@
+//! Changes at cursors.
+
+use std::ffi::{c_int, c_uint};
+
+use crate::abi::{MAX_KEY, MDB_val, put};
+use crate::data::{Copied, Put, bytes, check_value, writable};
+use crate::errors::{Code, Result};
+use crate::guard::entry;
+use crate::txn::MDB_txn;
+
+use super::{MDB_cursor, cursor_of, stand_again, standing_on};
+
+impl MDB_cursor {
+    fn writer<'t>(&self) -> Result<&'t mut MDB_txn> {
+        if self.txn.is_null() {
+            return Err(Code::BAD_TXN);
+        }
+        writable(MDB_txn::innermost(self.txn))
+    }
+
+    fn put(
+        &mut self,
+        txn: &mut MDB_txn,
+        key: &[u8],
+        data: *mut MDB_val,
+        flags: c_uint,
+    ) -> Result<()> {
+        let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
+        let key = own_key.keep(key);
+        // Told before the program's value is replaced by what is stored.
+        let value = match flags & put::RESERVE {
+            0 => own_value.keep(bytes(data)?),
+            _ => &[],
+        };
+        let done = txn.put(&Put { dbi: self.dbi, key, flags }, data);
+        let duplicates = txn.info(self.dbi)?.duplicates;
+        match done {
+            Ok(()) => self.walk.place_on(key, duplicates.then_some(value)),
+            // On the one that was there before, of several the first.
+            Err(Code::KEYEXIST) if flags & (put::APPEND | put::APPENDDUP) == 0 => {
+                let own = duplicates && flags & put::NOOVERWRITE == 0;
+                self.walk.place_on(key, own.then_some(value));
+            }
+            Err(_) => {}
+        }
+        done
+    }
+
+    /// Replaces the value that it stands on.
+    fn put_current(&mut self, txn: &mut MDB_txn, data: *mut MDB_val, flags: c_uint) -> Result<()> {
+        let Some((key, old)) = self.placed(txn)?.current()? else { return Err(Code::NOTFOUND) };
+        let mut own_key = Copied::<MAX_KEY>::new();
+        let key = own_key.keep(key);
+        let info = txn.info(self.dbi)?;
+        let flags = flags & put::RESERVE;
+        if !info.duplicates {
+            return self.put(txn, key, data, flags);
+        }
+        let value = bytes(data)?;
+        check_value(&info, value)?;
+        if value == old {
+            return Ok(());
+        }
+        let (mut own_value, mut own_old) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
+        let (value, old) = (own_value.keep(value), own_old.keep(old));
+        let standing = standing_on(txn, self.dbi, key, old)?;
+        let mut again = crate::compare::val(value);
+        // The new one first: a table that becomes empty would displace its cursors.
+        let same = txn.same_value(self.dbi, old, value)?;
+        if !same {
+            self.put(txn, key, &mut again, flags)?;
+        }
+        txn.delete(self.dbi, key, Some(old))?;
+        if same {
+            self.put(txn, key, &mut again, flags)?;
+        }
+        stand_again(standing, value)?;
+        self.walk.place_on(key, Some(value));
+        Ok(())
+    }
+
+    /// Stores many values of one size under a key; tells how many it did.
+    fn put_multiple(
+        &mut self,
+        txn: &mut MDB_txn,
+        key: &[u8],
+        data: *mut MDB_val,
+        flags: c_uint,
+    ) -> Result<()> {
+        // SAFETY: by the contract there are two: where the first item is, and how many there are.
+        let (first, count) = unsafe { (*data, &mut (*data.add(1)).mv_size) };
+        let wanted = std::mem::take(count);
+        if !txn.info(self.dbi)?.fixed {
+            return Err(Code::INCOMPATIBLE);
+        }
+        let total = first.mv_size.checked_mul(wanted).ok_or(Code::BAD_VALSIZE)?;
+        let all = bytes(&MDB_val { mv_size: total, ..first })?;
+        if first.mv_size == 0 || wanted == 0 {
+            return Err(Code::BAD_VALSIZE);
+        }
+        for item in all.chunks_exact(first.mv_size) {
+            let mut item = crate::compare::val(item);
+            self.put(txn, key, &mut item, flags & !put::MULTIPLE)?;
+            *count += 1;
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, txn: &mut MDB_txn, all: bool) -> Result<()> {
+        let walk = self.placed(txn)?;
+        let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
+        let (key, value) = match all {
+            true => (walk.key()?.ok_or(Code::NOTFOUND)?, None),
+            false => {
+                let (key, value) = walk.current()?.ok_or(Code::NOTFOUND)?;
+                (key, Some(own_value.keep(value)))
+            }
+        };
+        let key = own_key.keep(key);
+        txn.delete(self.dbi, key, value)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_cursor_put(
+    cursor: *mut MDB_cursor,
+    key: *mut MDB_val,
+    data: *mut MDB_val,
+    flags: c_uint,
+) -> c_int {
+    const KNOWN: c_uint = put::NOOVERWRITE
+        | put::NODUPDATA
+        | put::CURRENT
+        | put::RESERVE
+        | put::APPEND
+        | put::APPENDDUP
+        | put::MULTIPLE;
+    entry(cursor, || {
+        let cursor = cursor_of(cursor)?;
+        if data.is_null() || flags & !KNOWN != 0 || cursor.free.is_some() {
+            return Err(Code::EINVAL);
+        }
+        let txn = cursor.writer()?;
+        if flags & put::CURRENT != 0 {
+            return cursor.put_current(txn, data, flags);
+        }
+        let key = bytes(key)?;
+        match flags & put::MULTIPLE {
+            0 => cursor.put(txn, key, data, flags),
+            _ => cursor.put_multiple(txn, key, data, flags),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_cursor_del(cursor: *mut MDB_cursor, flags: c_uint) -> c_int {
+    entry(cursor, || {
+        let cursor = cursor_of(cursor)?;
+        let txn = cursor.writer()?;
+        cursor.delete(txn, flags & put::NODUPDATA != 0)
+    })
+}

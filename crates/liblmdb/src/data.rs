@@ -1,0 +1,343 @@
+//! Records by key.
+//!
+//! A program may hand in pointers to what it was just given: a change moves those bytes, so keys
+//! and small values are copied before it.
+
+use std::ffi::{c_int, c_uint};
+use std::mem::MaybeUninit;
+
+use zubilo::WriteTxn;
+use zubilo::raw::TableInfo;
+
+use crate::abi::{MAX_DATA, MAX_KEY, MDB_dbi, MDB_val, put};
+use crate::cursor;
+use crate::dbi::Table;
+use crate::errors::{Code, Result};
+use crate::guard::entry;
+use crate::txn::{MDB_txn, Work, live, txn_of};
+
+/// The bytes of a value of the program's.
+#[inline]
+pub(crate) fn bytes<'v>(val: *const MDB_val) -> Result<&'v [u8]> {
+    if val.is_null() {
+        return Err(Code::EINVAL);
+    }
+    // SAFETY: by the contract it points to a value, and that to its bytes, for the time of a call.
+    unsafe {
+        let val = &*val;
+        match (val.mv_data.is_null(), val.mv_size) {
+            (_, 0) => Ok(&[]),
+            (true, _) => Err(Code::EINVAL),
+            (false, len) if len > isize::MAX as usize => Err(Code::BAD_VALSIZE),
+            (false, len) => Ok(std::slice::from_raw_parts(val.mv_data.cast(), len)),
+        }
+    }
+}
+
+/// Tells the program where bytes are.
+#[inline]
+pub(crate) fn give(to: *mut MDB_val, bytes: &[u8]) {
+    if !to.is_null() {
+        // SAFETY: by the contract it points to a value.
+        unsafe { to.write(crate::compare::val(bytes)) };
+    }
+}
+
+/// Bytes in the caller's frame, copied if they fit.
+pub(crate) struct Copied<const N: usize>([MaybeUninit<u8>; N]);
+
+impl<const N: usize> Copied<N> {
+    #[inline]
+    pub(crate) fn new() -> Copied<N> {
+        Copied([MaybeUninit::uninit(); N])
+    }
+
+    #[inline]
+    pub(crate) fn keep<'c>(&'c mut self, bytes: &'c [u8]) -> &'c [u8] {
+        if bytes.len() > N {
+            return bytes;
+        }
+        // SAFETY: both have room for as many bytes, and they are in different places.
+        unsafe {
+            let start = self.0.as_mut_ptr().cast::<u8>();
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
+            std::slice::from_raw_parts(start, bytes.len())
+        }
+    }
+}
+
+/// Values up to this length are copied in the frame.
+pub(crate) const SMALL: usize = 2048;
+
+/// What a put has to store.
+pub(crate) struct Put<'p> {
+    pub(crate) dbi: MDB_dbi,
+    pub(crate) key: &'p [u8],
+    pub(crate) flags: c_uint,
+}
+
+/// Whether a table can have this key.
+pub(crate) fn check_key(info: &TableInfo, key: &[u8]) -> Result<()> {
+    let odd = info.key_order == zubilo::KeyOrder::Integer as u8 && !matches!(key.len(), 4 | 8);
+    if odd || key.is_empty() || key.len() > MAX_KEY { Err(Code::BAD_VALSIZE) } else { Ok(()) }
+}
+
+/// Whether a table with duplicates can have this value.
+pub(crate) fn check_value(info: &TableInfo, value: &[u8]) -> Result<()> {
+    let max = if info.duplicates { MAX_KEY } else { MAX_DATA };
+    let odd = info.duplicates
+        && info.value_order == zubilo::KeyOrder::Integer as u8
+        && !matches!(value.len(), 4 | 8);
+    if odd || value.len() > max { Err(Code::BAD_VALSIZE) } else { Ok(()) }
+}
+
+impl MDB_txn {
+    #[inline]
+    fn get(&mut self, dbi: MDB_dbi, key: &[u8]) -> Result<Option<&[u8]>> {
+        self.table(dbi)?;
+        let Some(table) = self.slots.get(dbi as usize).and_then(|slot| slot.known()) else {
+            return Err(Code::BAD_DBI);
+        };
+        match (&self.work, table) {
+            (Work::Read(read), Table::Read(table)) => Ok(read.raw_get(table, key)?),
+            (Work::Write(writer), Table::Write(index)) => {
+                // SAFETY: as in `MDB_txn::writer`.
+                let writer: &WriteTxn = unsafe { &**writer };
+                Ok(writer.raw_get(*index, key)?)
+            }
+            _ => Err(Code::BAD_TXN),
+        }
+    }
+
+    /// Stores a record. Of the value under a key that must be new, if it is not, it gives the bytes.
+    pub(crate) fn put(&mut self, put: &Put<'_>, data: *mut MDB_val) -> Result<()> {
+        let target = self.target_of_put(put.dbi)?;
+        let info = self.writer()?.raw_info(target);
+        check_key(&info, put.key)?;
+        if put.flags & put::RESERVE != 0 {
+            return self.reserve(put, target, &info, data);
+        }
+        let (mut key, mut small, large);
+        key = Copied::<MAX_KEY>::new();
+        small = Copied::<SMALL>::new();
+        let key = key.keep(put.key);
+        let value = bytes(data)?;
+        check_value(&info, value)?;
+        self.check_order(put, target, &info, value)?;
+        cursor::park(self, put.dbi)?;
+        let writer = self.writer()?;
+        let value = if value.len() > SMALL && writer.raw_will_spill() {
+            large = value.to_vec();
+            &large
+        } else {
+            small.keep(value)
+        };
+        let overwrite = put.flags & put::NOOVERWRITE == 0;
+        let stored = if info.duplicates {
+            put_value(writer, target, (key, value), put.flags)
+        } else {
+            writer.raw_put(target, key, value, overwrite).map_err(Code::from)
+        };
+        match stored {
+            Ok(true) => self.check_room(),
+            Ok(false) => {
+                if !overwrite && let Some(old) = self.get(put.dbi, key)? {
+                    give(data, old);
+                }
+                Err(Code::KEYEXIST)
+            }
+            Err(code) => Err(self.failed(code)),
+        }
+    }
+
+    /// Whether two values are the same in a table's order.
+    pub(crate) fn same_value(&mut self, dbi: MDB_dbi, a: &[u8], b: &[u8]) -> Result<bool> {
+        let target = self.target(dbi)?;
+        Ok(self.writer()?.raw_is_same_value(target, a, b))
+    }
+
+    /// For `APPEND` and `APPENDDUP`: the record must come behind all others.
+    fn check_order(
+        &mut self,
+        put: &Put<'_>,
+        target: usize,
+        info: &TableInfo,
+        value: &[u8],
+    ) -> Result<()> {
+        let writer = self.writer()?;
+        let append = put.flags & put::APPEND != 0;
+        if append && !writer.raw_is_behind(target, put.key)? {
+            return Err(Code::KEYEXIST);
+        }
+        let append_value = info.duplicates && put.flags & put::APPENDDUP != 0;
+        if append_value && !writer.raw_is_value_behind(target, put.key, value)? {
+            return Err(Code::KEYEXIST);
+        }
+        Ok(())
+    }
+
+    /// Room for a value that the program fills.
+    fn reserve(
+        &mut self,
+        put: &Put<'_>,
+        target: usize,
+        info: &TableInfo,
+        data: *mut MDB_val,
+    ) -> Result<()> {
+        if data.is_null() {
+            return Err(Code::EINVAL);
+        }
+        // SAFETY: by the contract it points to a value.
+        let len = unsafe { (*data).mv_size };
+        if info.duplicates {
+            return Err(Code::INCOMPATIBLE);
+        }
+        if len > MAX_DATA {
+            return Err(Code::BAD_VALSIZE);
+        }
+        let mut key = Copied::<MAX_KEY>::new();
+        let key = key.keep(put.key);
+        self.check_order(put, target, info, &[])?;
+        if put.flags & put::NOOVERWRITE != 0
+            && let Some(old) = self.get(put.dbi, key)?
+        {
+            give(data, old);
+            return Err(Code::KEYEXIST);
+        }
+        cursor::park(self, put.dbi)?;
+        let writer = self.writer()?;
+        if len as i64 > writer.raw_room().max(0) {
+            return Err(self.failed(Code::MAP_FULL));
+        }
+        match writer.raw_reserve(target, key, len) {
+            Ok(room) => give(data, room),
+            Err(error) => return Err(self.failed(error.into())),
+        }
+        self.check_room()
+    }
+
+    /// What has been changed must fit the map, though it is written at the commit only.
+    pub(crate) fn check_room(&mut self) -> Result<()> {
+        if self.writer()?.raw_room() < 0 {
+            return Err(self.failed(Code::MAP_FULL));
+        }
+        Ok(())
+    }
+
+    /// Removes a key, or one of its values.
+    pub(crate) fn delete(&mut self, dbi: MDB_dbi, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let target = self.target(dbi)?;
+        let info = self.writer()?.raw_info(target);
+        let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
+        let (key, value) = (own_key.keep(key), value.map(|value| own_value.keep(value)));
+        cursor::park(self, dbi)?;
+        let writer = self.writer()?;
+        let removed = match value {
+            Some(value) if info.duplicates => writer.raw_delete_value(target, key, value),
+            _ => writer.raw_delete(target, key),
+        };
+        match removed {
+            Ok(true) => cursor::deleted(self, dbi, key, value.filter(|_| info.duplicates)),
+            Ok(false) => Err(Code::NOTFOUND),
+            Err(error) => {
+                // LMDB ends the transaction where somebody deletes the record of a table.
+                let code = Code::from(error);
+                self.dead |= code == Code::INCOMPATIBLE;
+                Err(self.failed(code))
+            }
+        }
+    }
+}
+
+/// Adds a value to those of a key; false where the flags say that it, or the key, must be new.
+fn put_value(
+    writer: &mut WriteTxn,
+    target: usize,
+    (key, value): (&[u8], &[u8]),
+    flags: c_uint,
+) -> Result<bool> {
+    if flags & put::NOOVERWRITE != 0 && writer.raw_get(target, key)?.is_some() {
+        return Ok(false);
+    }
+    let new = writer.raw_put_value(target, key, value).map_err(|error| match error {
+        // The only thing that can be wrong with a value that was looked at before: its size.
+        zubilo::Error::Invalid(_) => Code::BAD_VALSIZE,
+        error => error.into(),
+    })?;
+    Ok(new || flags & put::NODUPDATA == 0)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_get(
+    txn: *mut MDB_txn,
+    dbi: MDB_dbi,
+    key: *mut MDB_val,
+    data: *mut MDB_val,
+) -> c_int {
+    entry(txn, || {
+        let key = bytes(key)?;
+        if data.is_null() {
+            return Err(Code::EINVAL);
+        }
+        let txn = live(txn)?;
+        if key.is_empty() {
+            return Err(Code::BAD_VALSIZE);
+        }
+        match txn.get(dbi, key)? {
+            Some(value) => {
+                give(data, value);
+                Ok(())
+            }
+            None => Err(Code::NOTFOUND),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_put(
+    txn: *mut MDB_txn,
+    dbi: MDB_dbi,
+    key: *mut MDB_val,
+    data: *mut MDB_val,
+    flags: c_uint,
+) -> c_int {
+    const KNOWN: c_uint =
+        put::NOOVERWRITE | put::NODUPDATA | put::RESERVE | put::APPEND | put::APPENDDUP;
+    entry(txn, || {
+        let key = bytes(key)?;
+        if data.is_null() || flags & !KNOWN != 0 {
+            return Err(Code::EINVAL);
+        }
+        let txn = writable(txn)?;
+        txn.put(&Put { dbi, key, flags }, data)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_del(
+    txn: *mut MDB_txn,
+    dbi: MDB_dbi,
+    key: *mut MDB_val,
+    data: *mut MDB_val,
+) -> c_int {
+    entry(txn, || {
+        let key = bytes(key)?;
+        let value = if data.is_null() { None } else { Some(bytes(data)?) };
+        let txn = writable(txn)?;
+        if key.is_empty() {
+            return Err(Code::BAD_VALSIZE);
+        }
+        txn.delete(dbi, key, value)
+    })
+}
+
+/// A transaction that can change something now.
+#[inline]
+pub(crate) fn writable<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
+    let txn = txn_of(txn)?;
+    if !txn.is_write() {
+        return Err(Code::EACCES);
+    }
+    txn.check()?;
+    Ok(txn)
+}

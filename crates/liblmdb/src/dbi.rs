@@ -1,0 +1,260 @@
+//! Tables by handle: which handle stands for which name, who may use it, what a transaction has
+//! found behind it.
+//!
+//! A handle belongs to the transaction that opened it until that commits. Of the handles of an
+//! environment a transaction may use those that were there when it began, and its own.
+//!
+//! The unnamed table is the engine's tree of names, so that a walk shows names beside records, as
+//! in LMDB. Only where it is to have an order or duplicates of its own its records lie in a table
+//! with an empty name; a mark in the tree of names tells so.
+
+mod handles;
+mod open;
+mod settings;
+
+use std::sync::Arc;
+
+use zubilo::ReadTxn;
+use zubilo::raw::{NAMES, Named, RawTable, TableInfo};
+
+pub(crate) use self::handles::{Handle, Handles};
+use crate::abi::{FREE_DBI, MAIN_DBI, MDB_dbi, db};
+use crate::compare;
+use crate::errors::{Code, Result};
+use crate::txn::{MDB_txn, Work};
+
+/// Name of the table that holds the records of the unnamed one, where that is not the tree of
+/// names. No program can give it: names have at least one byte.
+const NAMELESS: &[u8] = b"";
+/// The mark that says so.
+const IN_NAMELESS: u64 = 1;
+
+/// What a transaction has found behind a handle.
+#[derive(Clone)]
+pub(crate) enum Table {
+    Read(RawTable),
+    Write(usize),
+}
+
+/// A handle in a transaction.
+#[derive(Clone, Default)]
+pub(crate) struct Slot {
+    handle: Option<Arc<Handle>>,
+    /// None until it is looked up, and after it was dropped.
+    table: Option<Table>,
+    /// The program's comparators and the table's orders differ: to be settled before the first
+    /// record comes in.
+    unsettled: bool,
+}
+
+/// A table that is ready for use.
+pub(crate) struct Found<'t> {
+    pub(crate) handle: &'t Arc<Handle>,
+}
+
+impl MDB_txn {
+    /// The table behind a handle.
+    #[inline]
+    pub(crate) fn table(&mut self, dbi: MDB_dbi) -> Result<&Table> {
+        let known = self.slots.get(dbi as usize).is_some_and(|slot| slot.table.is_some());
+        if !known {
+            self.look_up(dbi)?;
+        }
+        match self.slots.get(dbi as usize) {
+            Some(Slot { table: Some(table), .. }) => Ok(table),
+            _ => Err(Code::BAD_DBI),
+        }
+    }
+
+    /// The same with its handle.
+    pub(crate) fn found(&mut self, dbi: MDB_dbi) -> Result<Found<'_>> {
+        self.table(dbi)?;
+        match self.slots.get(dbi as usize) {
+            Some(Slot { table: Some(_), handle: Some(handle), .. }) => Ok(Found { handle }),
+            _ => Err(Code::BAD_DBI),
+        }
+    }
+
+    /// The engine's number of a table that is to be changed.
+    #[inline]
+    pub(crate) fn target(&mut self, dbi: MDB_dbi) -> Result<usize> {
+        match self.table(dbi)? {
+            Table::Write(index) => Ok(*index),
+            Table::Read(_) => Err(Code::EACCES),
+        }
+    }
+
+    /// The same, of a table that is to get a record.
+    #[inline]
+    pub(crate) fn target_of_put(&mut self, dbi: MDB_dbi) -> Result<usize> {
+        let target = self.target(dbi)?;
+        match self.slots.get(dbi as usize) {
+            Some(slot) if slot.unsettled => self.settle(dbi, target),
+            _ => Ok(target),
+        }
+    }
+
+    /// What is known of a table.
+    pub(crate) fn info(&mut self, dbi: MDB_dbi) -> Result<TableInfo> {
+        match self.table(dbi)? {
+            Table::Read(table) => Ok(table.info()),
+            Table::Write(index) => {
+                let index = *index;
+                Ok(self.writer()?.raw_info(index))
+            }
+        }
+    }
+
+    /// The handle, if this transaction may use it.
+    fn handle(&self, dbi: MDB_dbi) -> Result<Arc<Handle>> {
+        if dbi == FREE_DBI {
+            return Err(Code::EINVAL);
+        }
+        let handles = &self.env()?.opened()?.handles;
+        let handle = handles.get(dbi).ok_or(Code::EINVAL)?;
+        let own = self.new_handles.contains(&dbi);
+        if own || handle.is_seen(self.seen) { Ok(handle) } else { Err(Code::EINVAL) }
+    }
+
+    #[cold]
+    fn look_up(&mut self, dbi: MDB_dbi) -> Result<()> {
+        // A handle that was closed under the transaction is not what is known by its number now.
+        let known = self.slots.get(dbi as usize).and_then(|slot| slot.handle.clone());
+        let handle = match known {
+            Some(handle) if handle.is_closed() => return Err(Code::BAD_DBI),
+            Some(handle) => handle,
+            None => self.handle(dbi)?,
+        };
+        let table = match dbi {
+            MAIN_DBI => self.find_main()?,
+            _ => match self.find(handle.name())? {
+                Named::Table(table) => table,
+                _ => return Err(Code::BAD_DBI),
+            },
+        };
+        self.remember(dbi, handle, table)
+    }
+
+    /// The unnamed table.
+    fn find_main(&mut self) -> Result<Table> {
+        let mark = match &mut self.work {
+            Work::Read(read) | Work::Parked(read) => read.raw_mark(),
+            Work::Write(_) => self.writer()?.raw_mark(),
+        };
+        if mark == IN_NAMELESS
+            && let Named::Table(table) = self.find(NAMELESS)?
+        {
+            return Ok(table);
+        }
+        match &self.work {
+            Work::Read(read) | Work::Parked(read) => Ok(Table::Read(read.raw_names())),
+            Work::Write(_) => Ok(Table::Write(NAMES)),
+        }
+    }
+
+    /// Puts a table behind a handle, in the order that the program has given for it.
+    fn remember(&mut self, dbi: MDB_dbi, handle: Arc<Handle>, mut table: Table) -> Result<()> {
+        let (keys, values) = handle.comparators();
+        let info = match &mut table {
+            Table::Read(table) => {
+                if keys.is_some() || values.is_some() {
+                    table.set_orders(keys.clone(), values.clone());
+                }
+                table.info()
+            }
+            Table::Write(index) => {
+                let writer = self.writer()?;
+                if keys.is_some() || values.is_some() {
+                    writer.raw_set_orders(*index, keys.clone(), values.clone())?;
+                }
+                writer.raw_info(*index)
+            }
+        };
+        let custom = |order: u8| order == zubilo::KeyOrder::Custom as u8;
+        let unsettled = keys.is_some() != custom(info.key_order)
+            || (info.duplicates && values.is_some() != custom(info.value_order));
+        let at = dbi as usize;
+        if self.slots.len() <= at {
+            self.slots.resize_with(at + 1, Slot::default);
+        }
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = Slot { handle: Some(handle), table: Some(table), unsettled };
+        }
+        Ok(())
+    }
+
+    /// Before the first record comes in: the table is made anew in the program's order.
+    #[cold]
+    fn settle(&mut self, dbi: MDB_dbi, target: usize) -> Result<usize> {
+        let info = self.info(dbi)?;
+        let handle = self.found(dbi)?.handle.clone();
+        if let Some(slot) = self.slots.get_mut(dbi as usize) {
+            slot.unsettled = false;
+        }
+        if info.stats.entries > 0 {
+            return Ok(target);
+        }
+        let (keys, values) = handle.comparators();
+        let options = compare::options(flags_of(&info), keys, values);
+        let writer = self.writer()?;
+        let index = if target == NAMES {
+            writer.raw_set_mark(IN_NAMELESS)?;
+            writer.raw_create(NAMELESS, &options)?
+        } else {
+            writer.raw_set_options(target, &options)?;
+            target
+        };
+        self.remember(dbi, handle, Table::Write(index))?;
+        Ok(index)
+    }
+
+    /// The handle means nothing any more.
+    fn forget_handle(&mut self, dbi: MDB_dbi) {
+        if let Some(slot) = self.slots.get_mut(dbi as usize) {
+            *slot = Slot::default();
+        }
+    }
+
+    /// The table behind a handle is to be looked up again.
+    fn forget_table(&mut self, dbi: MDB_dbi) {
+        if let Some(slot) = self.slots.get_mut(dbi as usize) {
+            slot.table = None;
+        }
+    }
+}
+
+impl Slot {
+    /// The table, if it was looked up.
+    #[inline]
+    pub(crate) fn known(&self) -> Option<&Table> {
+        self.table.as_ref()
+    }
+}
+
+/// The flags of a table, as a program gave them when it was made.
+pub(crate) fn flags_of(info: &TableInfo) -> u32 {
+    let keys = match info.key_order {
+        1 => db::REVERSEKEY,
+        2 => db::INTEGERKEY,
+        _ => 0,
+    };
+    if !info.duplicates {
+        return keys;
+    }
+    let values = match info.value_order {
+        1 => db::REVERSEDUP,
+        2 => db::INTEGERDUP,
+        _ => 0,
+    };
+    keys | db::DUPSORT | values | if info.fixed { db::DUPFIXED } else { 0 }
+}
+
+/// The unnamed table as a snapshot shows it.
+pub(crate) fn main_table(read: &ReadTxn) -> Result<RawTable> {
+    if read.raw_mark() == IN_NAMELESS
+        && let Named::Table(table) = read.raw_find(NAMELESS)?
+    {
+        return Ok(table);
+    }
+    Ok(read.raw_names())
+}

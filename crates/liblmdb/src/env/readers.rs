@@ -1,0 +1,70 @@
+//! The table of readers, as text.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+
+use crate::abi::{self, MDB_msg_func};
+use crate::errors::Code;
+use crate::guard::entry;
+
+use super::info::FIRST_TXN;
+use super::{MDB_env, env_of, put_out};
+
+/// The lines of the list.
+fn lines(env: &MDB_env) -> Result<Vec<CString>, Code> {
+    let opened = env.opened()?;
+    if env.has(abi::env::NOLOCK) {
+        return Ok(vec![c"(no reader locks)\n".into()]);
+    }
+    let readers = opened.store.raw_readers();
+    if readers.is_empty() {
+        return Ok(vec![c"(no active readers)\n".into()]);
+    }
+    let mut lines = vec![c"    pid     thread     txnid\n".into()];
+    for (pid, thread, txn) in readers {
+        let txn = txn.map_or("-".into(), |txn| txn.saturating_sub(FIRST_TXN).to_string());
+        let line = format!("{pid:10} {thread:x} {txn}\n");
+        lines.push(CString::new(line).unwrap_or_default());
+    }
+    Ok(lines)
+}
+
+/// Hands the lines to a function until it gives a negative number, which is then the result.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_reader_list(
+    env: *mut MDB_env,
+    function: Option<MDB_msg_func>,
+    context: *mut c_void,
+) -> c_int {
+    let mut told = 0;
+    let done = entry(env, || {
+        let function = function.ok_or(Code::EINVAL)?;
+        let call = |line: &CStr| {
+            // SAFETY: the program gave function and context for this.
+            unsafe { function(line.as_ptr(), context) }
+        };
+        for line in lines(env_of(env)?)? {
+            told = call(&line);
+            if told < 0 {
+                break;
+            }
+        }
+        Ok(())
+    });
+    // LMDB fails with -1 where there is nothing to list from.
+    match done {
+        0 => told,
+        code if code == Code::EINVAL.0 => -1,
+        code => code,
+    }
+}
+
+/// Frees the slots of readers whose processes are gone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_reader_check(env: *mut MDB_env, dead: *mut c_int) -> c_int {
+    entry(env, || {
+        let env = env_of(env)?;
+        let found =
+            if env.has(abi::env::NOLOCK) { 0 } else { env.opened()?.store.clean_readers()? };
+        if dead.is_null() { Ok(()) } else { put_out(dead, found as c_int) }
+    })
+}

@@ -1,0 +1,20 @@
+//! The C interface of LMDB 0.9, built as `liblmdb.so.0`: programs compiled against LMDB's header
+//! run on Zubilo.
+//!
+//! `abi` and `errors` hold what can never change; `guard` is the one way in; `env`, `txn`, `dbi`,
+//! `data`, `cursor` hold the exported functions by group. What differs from LMDB is told in
+//! `docs/lmdb-compatibility.md`. State that programs cannot see lies in the engine; here is only
+//! what LMDB's rules add: who may use which handle, and when.
+
+#![allow(clippy::missing_safety_doc)]
+
+mod abi;
+mod compare;
+mod cursor;
+mod data;
+mod dbi;
+mod env;
+mod errors;
+mod guard;
+mod txn;
+mod version;

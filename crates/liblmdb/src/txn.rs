@@ -1,0 +1,333 @@
+//! Transactions: who may begin which, what their ends do to handles and cursors.
+//!
+//! All nesting levels of a write transaction share one of the engine's; the innermost level that
+//! lives is the one that works. A handle that has ended is kept for a while, so that its further
+//! use is noticed.
+
+mod end;
+mod threads;
+
+use std::ffi::{c_int, c_uint};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+
+use zubilo::raw::{Named, OwnLimit};
+use zubilo::{ReadTxn, WriteTxn};
+
+use crate::abi::{MDB_dbi, env as flag};
+use crate::cursor::MDB_cursor;
+use crate::dbi::Slot;
+use crate::env::{FIRST_TXN, MDB_env, Opened, env_of, put_out};
+use crate::errors::{Code, Result};
+use crate::guard::{Magic, entry, entry_or};
+
+/// A transaction.
+#[allow(non_camel_case_types)]
+pub struct MDB_txn {
+    magic: Magic,
+    env: *mut MDB_env,
+    pub(crate) work: Work,
+    /// An error has ended it: it can only be aborted.
+    pub(crate) dead: bool,
+    parent: *mut MDB_txn,
+    child: *mut MDB_txn,
+    /// Handles that were there when it began; see `dbi::Handles`.
+    pub(crate) seen: u64,
+    /// What it knows of tables, by handle.
+    pub(crate) slots: Vec<Slot>,
+    /// Handles opened in it.
+    pub(crate) new_handles: Vec<MDB_dbi>,
+    pub(crate) cursors: Vec<*mut MDB_cursor>,
+    /// The mark that its thread reads, where each thread may do so once.
+    reads: Option<Arc<AtomicBool>>,
+}
+
+/// What it works with.
+pub(crate) enum Work {
+    Read(ReadTxn),
+    /// Reset: pins nothing.
+    Parked(ReadTxn),
+    /// Owned by the outermost level.
+    Write(*mut WriteTxn),
+}
+
+impl MDB_txn {
+    fn new(env: *mut MDB_env, work: Work, seen: u64) -> MDB_txn {
+        MDB_txn {
+            magic: Magic::TXN,
+            env,
+            work,
+            dead: false,
+            parent: std::ptr::null_mut(),
+            child: std::ptr::null_mut(),
+            seen,
+            slots: Vec::new(),
+            new_handles: Vec::new(),
+            cursors: Vec::new(),
+            reads: None,
+        }
+    }
+
+    pub(crate) fn env(&self) -> Result<&'static MDB_env> {
+        env_of(self.env)
+    }
+
+    /// The engine's write transaction.
+    #[inline]
+    pub(crate) fn writer(&mut self) -> Result<&mut WriteTxn> {
+        match self.work {
+            // SAFETY: it lives as long as the outermost level, which outlives this one; the
+            // borrow of this handle keeps others from using it, levels outside wait for this one.
+            Work::Write(writer) => Ok(unsafe { &mut *writer }),
+            _ => Err(Code::EACCES),
+        }
+    }
+
+    /// After a panic: nothing more is done in it. Gives its environment.
+    pub(crate) fn spoil(&mut self) -> *mut MDB_env {
+        self.dead = true;
+        self.env
+    }
+
+    /// The level around this one.
+    pub(crate) fn outer(&self) -> *mut MDB_txn {
+        self.parent
+    }
+
+    pub(crate) fn is_write(&self) -> bool {
+        matches!(self.work, Work::Write(_))
+    }
+
+    /// Refuses work in a transaction that has failed, waits for a child, or was reset.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        let blocked = self.dead || !self.child.is_null() || matches!(self.work, Work::Parked(_));
+        if blocked { Err(Code::BAD_TXN) } else { Ok(()) }
+    }
+
+    /// What a name stands for in the tree of names, and what to remember of a table.
+    pub(crate) fn find(&mut self, name: &[u8]) -> Result<Named<crate::dbi::Table>> {
+        use crate::dbi::Table;
+        Ok(match &mut self.work {
+            Work::Read(read) => match read.raw_find(name)? {
+                Named::Nothing => Named::Nothing,
+                Named::Record => Named::Record,
+                Named::Table(table) => Named::Table(Table::Read(table)),
+            },
+            Work::Parked(_) => return Err(Code::BAD_TXN),
+            Work::Write(_) => match self.writer()?.raw_find(name)? {
+                Named::Nothing => Named::Nothing,
+                Named::Record => Named::Record,
+                Named::Table(index) => Named::Table(Table::Write(index)),
+            },
+        })
+    }
+
+    /// After an error of a change: some of them end the transaction.
+    #[cold]
+    pub(crate) fn failed(&mut self, code: Code) -> Code {
+        if matches!(code, Code::MAP_FULL | Code::CORRUPTED | Code::BAD_TXN | Code::PANIC) {
+            self.dead = true;
+        }
+        code
+    }
+
+    /// The level whose cursors and tables are worked with: this one, or its innermost child.
+    pub(crate) fn innermost(txn: *mut MDB_txn) -> *mut MDB_txn {
+        let mut txn = txn;
+        // SAFETY: children are linked while they live.
+        while let Some(child) = unsafe { txn.as_ref() }.map(|t| t.child).filter(|c| !c.is_null()) {
+            txn = child;
+        }
+        txn
+    }
+}
+
+/// The transaction behind a handle.
+#[inline]
+pub(crate) fn txn_of<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
+    if txn.is_null() || !txn.is_aligned() {
+        return Err(Code::EINVAL);
+    }
+    // SAFETY: by the contract it comes from mdb_txn_begin, and one thread at a time uses it; one
+    // that has ended is kept for a while, and its first word tells.
+    let found = unsafe { &mut *txn };
+    match found.magic {
+        Magic::TXN => Ok(found),
+        Magic::DEAD => Err(Code::BAD_TXN),
+        _ => Err(Code::EINVAL),
+    }
+}
+
+/// The same, if it can work.
+#[inline]
+pub(crate) fn live<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
+    let txn = txn_of(txn)?;
+    txn.check()?;
+    Ok(txn)
+}
+
+/// Whether this process is writing.
+pub(crate) fn writes_here(opened: &Opened) -> bool {
+    opened.writing.load(Ordering::SeqCst)
+}
+
+/// What a map size allows: a little more than LMDB would, so that what fits there fits here; and
+/// for commits still more, so that in a full store something can be deleted.
+fn limit_of(map_size: u64) -> OwnLimit {
+    let soft = map_size.saturating_add((map_size / 16).min(8 << 20));
+    OwnLimit { upper: map_size, soft, hard: soft.saturating_add((512 << 10) + map_size / 32) }
+}
+
+/// Another process has raised the map size, and used what that gave.
+fn check_resized(env: &MDB_env, opened: &Opened, used: u64) -> Result<()> {
+    let map_size = env.map_size.load(Ordering::Relaxed);
+    if map_size == 0 || used <= limit_of(map_size).soft {
+        return Ok(());
+    }
+    let stored = opened.store.info()?.geometry.upper;
+    if stored > map_size && stored != u64::MAX { Err(Code::MAP_RESIZED) } else { Ok(()) }
+}
+
+/// Without a lock file the commits of other processes are looked for at each begin.
+fn begin_in_turn<T>(opened: &Opened, begin: impl FnOnce() -> zubilo::Result<T>) -> Result<T> {
+    let Some(turn) = &opened.turn else { return Ok(begin()?) };
+    let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+    if !writes_here(opened) {
+        opened.store.raw_adopt()?;
+        let begun = begin()?;
+        return Ok(begun);
+    }
+    // The write transaction is waited for without keeping readers waiting.
+    drop(turn);
+    Ok(begin()?)
+}
+
+fn begin(env: *mut MDB_env, parent: *mut MDB_txn, flags: c_uint) -> Result<Box<MDB_txn>> {
+    let this = env_of(env)?;
+    let opened = this.opened()?;
+    if this.has(flag::RDONLY) && flags & flag::RDONLY == 0 {
+        return Err(Code::EACCES);
+    }
+    if !parent.is_null() {
+        return begin_child(this, parent, flags);
+    }
+    let seen = opened.handles.now();
+    if flags & flag::RDONLY != 0 {
+        let reads = match this.has(flag::NOTLS) {
+            true => None,
+            false => Some(threads::claim(&opened.token)?),
+        };
+        let begun = begin_in_turn(opened, || opened.store.read());
+        let begun = begun.and_then(|read| {
+            check_resized(this, opened, read.raw_used())?;
+            Ok(read)
+        });
+        let begun = begun.inspect_err(|_| threads::release(&reads))?;
+        let mut txn = Box::new(MDB_txn::new(env, Work::Read(begun), seen));
+        txn.reads = reads;
+        return Ok(txn);
+    }
+    let mut writer = Box::new(begin_in_turn(opened, || opened.store.write())?);
+    check_resized(this, opened, writer.raw_used())?;
+    opened.writing.store(true, Ordering::SeqCst);
+    let map_size = this.map_size.load(Ordering::Relaxed);
+    if map_size > 0 {
+        writer.raw_set_limit(limit_of(map_size));
+    }
+    Ok(Box::new(MDB_txn::new(env, Work::Write(Box::into_raw(writer)), opened.handles.now())))
+}
+
+fn begin_child(env: &MDB_env, parent: *mut MDB_txn, flags: c_uint) -> Result<Box<MDB_txn>> {
+    let outer = txn_of(parent)?;
+    let Work::Write(writer) = outer.work else { return Err(Code::EINVAL) };
+    if flags & flag::RDONLY != 0 || env.has(flag::WRITEMAP) {
+        return Err(Code::BAD_TXN);
+    }
+    outer.check()?;
+    crate::cursor::shadow(outer)?;
+    outer.writer()?.raw_begin_nested()?;
+    let mut child = Box::new(MDB_txn::new(outer.env, Work::Write(writer), outer.seen));
+    child.parent = parent;
+    child.slots = outer.slots.clone();
+    child.new_handles = outer.new_handles.clone();
+    outer.child = &mut *child;
+    Ok(child)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_txn_begin(
+    env: *mut MDB_env,
+    parent: *mut MDB_txn,
+    flags: c_uint,
+    txn: *mut *mut MDB_txn,
+) -> c_int {
+    entry(env, || {
+        if txn.is_null() {
+            return Err(Code::EINVAL);
+        }
+        put_out(txn, Box::into_raw(begin(env, parent, flags)?))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_txn_commit(txn: *mut MDB_txn) -> c_int {
+    entry(txn, || {
+        txn_of(txn)?;
+        end::commit(txn)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_txn_abort(txn: *mut MDB_txn) {
+    entry_or(txn, (), || {
+        if txn_of(txn).is_ok() {
+            end::abort(txn);
+        }
+    });
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_txn_reset(txn: *mut MDB_txn) {
+    entry_or(txn, (), || {
+        if let Ok(txn) = txn_of(txn) {
+            end::reset(txn);
+        }
+    });
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_txn_renew(txn: *mut MDB_txn) -> c_int {
+    entry(txn, || {
+        let txn = txn_of(txn)?;
+        let env = txn.env()?;
+        let opened = env.opened()?;
+        let Work::Parked(read) = &mut txn.work else { return Err(Code::EINVAL) };
+        if txn.reads.is_some() {
+            txn.reads = Some(threads::claim(&opened.token)?);
+        }
+        let renewed = begin_in_turn(opened, || read.raw_renew()).and_then(|()| {
+            check_resized(env, opened, read.raw_used()).inspect_err(|_| read.raw_park())
+        });
+        renewed.inspect_err(|_| threads::release(&txn.reads))?;
+        txn.seen = opened.handles.now();
+        end::unpark(txn);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_txn_env(txn: *mut MDB_txn) -> *mut MDB_env {
+    entry_or(txn, std::ptr::null_mut(), || txn_of(txn).map_or(std::ptr::null_mut(), |txn| txn.env))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdb_txn_id(txn: *mut MDB_txn) -> usize {
+    entry_or(txn, 0, || {
+        let id = txn_of(txn).map(|txn| match &mut txn.work {
+            Work::Read(read) | Work::Parked(read) => read.id().0,
+            Work::Write(_) => txn.writer().map_or(0, |writer| writer.id().0),
+        });
+        id.map_or(0, |id| id.saturating_sub(FIRST_TXN) as usize)
+    })
+}

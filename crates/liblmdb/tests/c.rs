@@ -1,0 +1,108 @@
+//! Programs in C, compiled with our header and with the original's where it is installed, run on
+//! our library; under valgrind where that is installed.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, text(&output));
+}
+
+/// Where headers are: ours, and the original's if there is one.
+fn headers() -> Vec<PathBuf> {
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let theirs = PathBuf::from("/usr/include");
+    if theirs.join("lmdb.h").exists() { vec![ours, theirs] } else { vec![ours] }
+}
+
+fn compiler(language: &str, header: &Path) -> Command {
+    let mut cc = Command::new(language);
+    cc.args(["-Wall", "-Wextra", "-Werror", "-g"]).arg("-I").arg(header);
+    cc
+}
+
+/// A directory with the library under the name that programs ask for.
+fn installed(dir: &Path) -> PathBuf {
+    let lib = dir.join("lib");
+    std::fs::create_dir(&lib).expect("a directory");
+    for name in ["liblmdb.so.0", "liblmdb.so"] {
+        std::fs::copy(common::library(), lib.join(name)).expect("the library");
+    }
+    lib
+}
+
+fn runs(name: &str) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let lib = installed(dir.path());
+    for (i, header) in headers().iter().enumerate() {
+        let program = dir.path().join(format!("{name}{i}"));
+        let mut cc = compiler("gcc", header);
+        cc.args(["-std=c11", "-D_GNU_SOURCE", "-o"]).arg(&program);
+        cc.arg(sources().join(format!("{name}.c"))).arg("-L").arg(&lib);
+        run(cc.args(["-llmdb", "-pthread"]));
+        let valgrind = Command::new("valgrind").arg("--version").output().is_ok();
+        for careful in [false, true].into_iter().filter(|careful| !careful || valgrind && i == 0) {
+            let store = tempfile::tempdir_in(dir.path()).expect("a directory");
+            let mut command = match careful {
+                false => Command::new(&program),
+                true => {
+                    let mut valgrind = Command::new("valgrind");
+                    valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full"]);
+                    valgrind
+                        .args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
+                    valgrind.arg(&program);
+                    valgrind
+                }
+            };
+            // `data` wants the path of a file, the others one of a directory.
+            let path = if name == "data" { store.path().join("file") } else { store.path().into() };
+            run(command.arg(path).env("LD_LIBRARY_PATH", &lib));
+        }
+    }
+}
+
+#[test]
+fn wrong_arguments_and_dead_handles_give_codes() {
+    runs("misuse");
+}
+
+#[test]
+fn transactions_threads_and_handles_keep_the_rules() {
+    runs("rules");
+}
+
+#[test]
+fn records_cursors_and_comparators_work() {
+    runs("data");
+}
+
+#[test]
+fn layouts_are_those_that_programs_have_compiled_in() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for header in headers() {
+        let object = dir.path().join("layout.o");
+        let source = sources().join("layout.c");
+        for (language, standard) in
+            [("gcc", "-std=c99"), ("gcc", "-std=c11"), ("g++", "-std=c++11")]
+        {
+            let mut cc = compiler(language, &header);
+            if language == "g++" {
+                // C++ sees the same declarations; unused type names are its way to check them.
+                cc.args(["-x", "c++", "-Wno-unused-local-typedefs"]);
+            }
+            cc.args([standard, "-D_GNU_SOURCE", "-c", "-o"]).arg(&object).arg(&source);
+            run(&mut cc);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What the library shows to programs: LMDB's functions and nothing else, under the name that
+//! programs look for. A name too many could take the place of a program's own function.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use object::{Object, ObjectSymbol};
+
+/// The functions of LMDB's header, from ours.
+fn declared() -> BTreeSet<String> {
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/lmdb.h");
+    let text = std::fs::read_to_string(header).expect("the header");
+    let code = text.lines().filter(|line| !line.starts_with('#') && !line.starts_with("typedef"));
+    let names = code.filter_map(|line| {
+        let name = line.split('(').next()?.rsplit([' ', '*']).next()?;
+        (line.ends_with(';') && name.starts_with("mdb_")).then(|| name.to_string())
+    });
+    names.collect()
+}
+
+#[test]
+fn exactly_the_documented_functions_are_exported() {
+    let bytes = std::fs::read(common::library()).expect("the library");
+    let file = object::File::parse(&*bytes).expect("an ELF file");
+    let defined = file.dynamic_symbols().filter(|symbol| symbol.is_definition());
+    let exported: BTreeSet<String> =
+        defined.map(|symbol| symbol.name().expect("a name").to_string()).collect();
+    let declared = declared();
+    assert_eq!(declared.len(), 56, "{declared:?}");
+    assert_eq!(exported, declared);
+}
+
+#[test]
+fn the_library_has_the_name_that_programs_look_for() {
+    let bytes = std::fs::read(common::library()).expect("the library");
+    let name = b"\0liblmdb.so.0\0";
+    assert!(bytes.windows(name.len()).any(|window| window == name));
+    // No versions of symbols: programs that were linked with LMDB ask for none.
+    let file = object::File::parse(&*bytes).expect("an ELF file");
+    assert!(object::Object::section_by_name(&file, ".gnu.version_d").is_none());
+}

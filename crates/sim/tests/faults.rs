@@ -1,0 +1,34 @@
+//! Every call of a life fails once, and then for longer. The full run is `sim --faults`.
+
+use sim::life::faults::each_call;
+use sim::plan;
+
+fn endured(names: &[&str], steps: u64, at_least: u64) {
+    let mut lives = 0;
+    for plan in plan::all().iter().filter(|p| names.contains(&p.name)) {
+        let outcome = each_call(plan, 11, steps);
+        assert!(outcome.failures.is_empty(), "\n{}\n", outcome.failures.join("\n"));
+        lives += outcome.states;
+    }
+    assert!(lives >= at_least, "only {lives} lives");
+}
+
+#[test]
+fn durable_commits() {
+    endured(&["sync-small", "sync-large"], 10, 100);
+}
+
+#[test]
+fn weak_commits() {
+    endured(&["nosync", "nosync-large"], 14, 100);
+}
+
+#[test]
+fn spills() {
+    endured(&["sync-spill"], 6, 100);
+}
+
+#[test]
+fn writable_maps() {
+    endured(&["sync-map", "nosync-map"], 10, 100);
+}

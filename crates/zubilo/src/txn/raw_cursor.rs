@@ -1,0 +1,227 @@
+//! Cursors without a borrow, for the C interface: the moves of [`PairCursor`] and the parking of the
+//! write transaction's own cursors, in an object that its user keeps.
+//!
+//! An attached [`RawCursor`] holds views of pages whose life the caller vouches for: it must be
+//! parked, or left, before its transaction ends or changes the table. Moves that find nothing leave
+//! it where it was, unless they say otherwise.
+
+use crate::dirty::View;
+use crate::error::Result;
+use crate::tree::Snapshot;
+use crate::tree::pair_cursor::{Mark, PairCursor, Stand};
+
+use super::cursors::Slot;
+use super::raw::RawTable;
+use super::read::ReadTxn;
+use super::write::WriteTxn;
+
+/// A key and a value.
+pub type RawPair = (&'static [u8], &'static [u8]);
+
+/// A position in a table, or nowhere.
+#[derive(Default)]
+pub struct RawCursor {
+    at: At,
+    /// The place while it is not attached.
+    slot: Slot,
+}
+
+/// The place of a cursor that is not attached.
+#[derive(Clone)]
+pub struct RawPlace(Slot);
+
+#[derive(Default)]
+enum At {
+    #[default]
+    Detached,
+    Read(PairCursor<'static, Snapshot<'static>>),
+    Write(PairCursor<'static, View<'static>>),
+}
+
+/// Where a cursor is, as far as its user must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RawStand {
+    /// It was not placed yet.
+    Nowhere,
+    /// On a record, or before one where something was deleted.
+    Placed,
+    /// Behind the last record.
+    End,
+}
+
+macro_rules! on {
+    ($self:ident, $c:ident, $otherwise:expr => $body:expr) => {
+        match &mut $self.at {
+            At::Read($c) => $body,
+            At::Write($c) => $body,
+            At::Detached => $otherwise,
+        }
+    };
+}
+
+macro_rules! moves {
+    ($($(#[$doc:meta])* $name:ident = $call:ident($($arg:expr),*);)*) => {
+        $(
+            $(#[$doc])*
+            #[inline]
+            pub fn $name(&mut self) -> Result<Option<RawPair>> {
+                on!(self, c, Ok(None) => c.$call($($arg),*))
+            }
+        )*
+    };
+}
+
+impl RawCursor {
+    /// Whether it has a view of pages; without one no move finds anything.
+    #[inline]
+    pub fn is_attached(&self) -> bool {
+        !matches!(self.at, At::Detached)
+    }
+
+    /// To its place in a table of a read transaction.
+    ///
+    /// # Safety
+    /// It, and the slices that it gives, are not used after the transaction has ended or been
+    /// moved to another snapshot.
+    pub unsafe fn attach_read(&mut self, txn: &ReadTxn, table: &RawTable) -> Result<()> {
+        // SAFETY: the caller vouches for the life of the snapshot.
+        let pages =
+            unsafe { std::mem::transmute::<Snapshot<'_>, Snapshot<'static>>(txn.snapshot()) };
+        self.at = At::Read(self.slot.resume(pages, table.tree())?);
+        Ok(())
+    }
+
+    /// To its place in a table of a write transaction.
+    ///
+    /// # Safety
+    /// It, and the slices that it gives, are not used after the transaction has ended or changed
+    /// anything.
+    pub unsafe fn attach_write(&mut self, txn: &WriteTxn, table: usize) -> Result<()> {
+        // SAFETY: the caller vouches that nothing is changed while the view is used.
+        let pages = unsafe { std::mem::transmute::<View<'_>, View<'static>>(txn.ws.view()) };
+        self.at = At::Write(self.slot.resume(pages, txn.tree(table))?);
+        Ok(())
+    }
+
+    /// Keeps the key and value it stands on, and gives up its view.
+    pub fn park(&mut self) -> Result<()> {
+        match std::mem::take(&mut self.at) {
+            At::Detached => Ok(()),
+            At::Read(cursor) => self.slot.note(cursor),
+            At::Write(cursor) => self.slot.note(cursor),
+        }
+    }
+
+    /// To nowhere, without a view.
+    pub fn leave(&mut self) {
+        *self = RawCursor::default();
+    }
+
+    /// On a pair that was just stored; without the value of a table that keeps one under a key.
+    pub fn place_on(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.at = At::Detached;
+        self.slot.place_on(key, value);
+    }
+
+    /// Where it is parked on a value another one is now.
+    pub fn replace_value(&mut self, value: &[u8]) {
+        self.slot.replace_value(value);
+    }
+
+    /// Whether it is parked on this pair, or without a value on this key.
+    pub fn is_parked_on(
+        &self,
+        txn: &WriteTxn,
+        table: usize,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> bool {
+        !self.is_attached() && self.slot.stands_on(txn.tree(table), key, value)
+    }
+
+    /// Its place, parked.
+    pub fn place(&mut self) -> Result<RawPlace> {
+        self.park()?;
+        Ok(RawPlace(self.slot.clone()))
+    }
+
+    /// Back to a place of before.
+    pub fn restore(&mut self, place: RawPlace) {
+        *self = RawCursor { at: At::Detached, slot: place.0 };
+    }
+
+    /// Where it is, if it is attached.
+    #[inline]
+    pub fn stand(&mut self) -> RawStand {
+        match on!(self, c, Stand::Unset => c.stand()) {
+            Stand::Unset => RawStand::Nowhere,
+            Stand::On => RawStand::Placed,
+            Stand::End => RawStand::End,
+        }
+    }
+
+    moves! {
+        /// What is under the cursor; none when it stands nowhere, or behind the values of a key.
+        current = current();
+        /// To the first record; nowhere in an empty table.
+        first = first();
+        /// To the last record; nowhere in an empty table.
+        last = last();
+        /// To the next record, or to the one before which something was deleted.
+        step = next();
+        /// To the record before.
+        step_back = prev();
+        /// To the next value of this key.
+        next_value = next_value();
+        /// To the value before of this key.
+        prev_value = prev_value();
+        /// To the first value of the next key.
+        next_key = next_key();
+        /// To the last value of the key before.
+        prev_key = prev_key();
+        /// To the first value of this key.
+        first_value = edge_value(false);
+        /// To the last value of this key.
+        last_value = edge_value(true);
+    }
+
+    /// The key under the cursor, also behind its values.
+    pub fn key(&mut self) -> Result<Option<&'static [u8]>> {
+        on!(self, c, Ok(None) => c.key())
+    }
+
+    /// To the first record with a key not less than `key`, or behind all; true if the key is there.
+    pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        on!(self, c, Ok(false) => {
+            let found = c.seek_back(key, None, false)?;
+            if c.mark() != Mark::None {
+                c.set_flags(Mark::None, false);
+            }
+            Ok(found)
+        })
+    }
+
+    /// To the first value of `key` not less than `value`, if there is one, or else nowhere; with
+    /// `exact` only to this value.
+    pub fn seek_pair(&mut self, key: &[u8], value: &[u8], exact: bool) -> Result<Option<RawPair>> {
+        on!(self, c, Ok(None) => {
+            let found = c.seek_pair(key, value, true)?;
+            Ok(found.filter(|(_, own)| !exact || c.is_same_value(value, own)))
+        })
+    }
+
+    /// The number of values of this key; 0 when there is none.
+    pub fn count(&mut self) -> Result<u64> {
+        on!(self, c, Ok(0) => Ok(c.count()?.unwrap_or(0)))
+    }
+
+    /// The values that lie together with this one, all of one size, and to the last of them.
+    pub fn multiple(&mut self) -> Result<Option<&'static [u8]>> {
+        on!(self, c, Ok(None) => Ok(c.packed_here()?.map(|(bytes, _)| bytes)))
+    }
+
+    /// As `multiple`, of the values before those that lie together with this one.
+    pub fn multiple_before(&mut self) -> Result<Option<&'static [u8]>> {
+        on!(self, c, Ok(None) => Ok(c.packed_before()?.map(|(bytes, _)| bytes)))
+    }
+}
