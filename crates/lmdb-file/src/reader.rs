@@ -153,6 +153,8 @@ pub struct Reader<'f, S> {
     seen: Seen,
     table: Table,
     keys: Walk,
+    /// The key whose values are being read.
+    key: Vec<u8>,
     values: Values,
     value_tree: Walk,
     value_page: Vec<u8>,
@@ -170,6 +172,7 @@ impl<'f, S: Source> Reader<'f, S> {
             seen: Seen::new(file.pages()),
             table: file.unnamed(),
             keys: Walk::default(),
+            key: Vec::new(),
             values: Values::None,
             value_tree: Walk::default(),
             value_page: Vec::new(),
@@ -241,8 +244,9 @@ impl<'f, S: Source> Reader<'f, S> {
         if leaf.is_packed()? {
             return Err(damaged(no, "keys without values stand in a tree of keys"));
         }
-        into.key.clear();
-        into.key.extend_from_slice(leaf.key(self.keys.at)?);
+        self.key.clear();
+        self.key.extend_from_slice(leaf.key(self.keys.at)?);
+        into.key.clone_from(&self.key);
         let has_many = self.table.flags.duplicates();
         match leaf.data(self.keys.at)? {
             Data::Plain(data) => {
@@ -258,7 +262,7 @@ impl<'f, S: Source> Reader<'f, S> {
             Data::Table(tree) if self.table.name.is_none() && !has_many => {
                 self.named += 1;
                 if let Some(names) = names {
-                    names.push(Table::new(Some(into.key.clone()), tree, no));
+                    names.push(Table::new(Some(self.key.clone()), tree, no));
                 }
                 Ok(false)
             }
@@ -303,6 +307,7 @@ impl<'f, S: Source> Reader<'f, S> {
                 value_at(self.value_tree.leaf(layout)?, self.value_tree.at)?
             }
         };
+        into.key.clone_from(&self.key);
         into.value.clear();
         into.value.extend_from_slice(value);
         Ok(true)

@@ -27,7 +27,9 @@ fn read<S: Source>(file: &LmdbFile<S>) -> Result<Vec<(Sample, Contents)>, Error>
         let mut contents = Vec::new();
         reader.begin(&table)?;
         while reader.next(&mut record)? {
-            contents.push((record.key.clone(), record.value.clone()));
+            // Nothing of the record is to be relied on by the reader.
+            let Record { key, value } = std::mem::take(&mut record);
+            contents.push((key, value));
         }
         assert_eq!(contents.len() as u64, table.records(), "{:?}", table.name);
         all.push((Sample { name: table.name.clone(), flags: table.flags.bits().into() }, contents));

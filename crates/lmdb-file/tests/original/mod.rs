@@ -137,9 +137,40 @@ pub(crate) fn write(samples: &[(Sample, Contents)]) -> (TempDir, PathBuf, Vec<(S
 }
 
 /// Adds to the file of [`write`].
+#[allow(dead_code, reason = "not all tests need it")]
 pub(crate) fn append(dir: &Path, samples: &[(Sample, Contents)]) {
     let original = Original::open(&dir.join("sample.mdb"));
     for (sample, contents) in samples {
         original.put(sample, contents);
     }
+}
+
+/// Writes a table that a program keeps in the opposite of the usual order.
+#[allow(dead_code, reason = "not all tests need it")]
+pub(crate) fn write_backwards(sample: &Sample, contents: &Contents) -> (TempDir, PathBuf) {
+    /// # Safety
+    /// Called by LMDB with valid values.
+    unsafe extern "C" fn backwards(a: *const ffi::MDB_val, b: *const ffi::MDB_val) -> i32 {
+        // SAFETY: LMDB hands valid values.
+        let bytes = |v: *const ffi::MDB_val| unsafe {
+            std::slice::from_raw_parts((*v).mv_data.cast::<u8>(), (*v).mv_size)
+        };
+        bytes(b).cmp(bytes(a)) as i32
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sample.mdb");
+    let original = Original::open(&path);
+    let mut txn = null_mut();
+    // SAFETY: one transaction from its begin to its commit; the comparison is set before it is used.
+    unsafe {
+        check(ffi::mdb_txn_begin(original.env, null_mut(), 0, &mut txn));
+        let dbi = original.table(txn, sample);
+        check(ffi::mdb_set_compare(txn, dbi, Some(backwards)));
+        for (key, value) in contents {
+            let (mut key, mut value) = (val(key), val(value));
+            check(ffi::mdb_put(txn, dbi, &mut key, &mut value, 0));
+        }
+        check(ffi::mdb_txn_commit(txn));
+    }
+    (dir, path)
 }
