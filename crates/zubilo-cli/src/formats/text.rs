@@ -402,8 +402,9 @@ mod tests {
         let mut reader = TextReader::new(input.as_bytes(), b"main".to_vec());
         let mut entry = Entry::default();
         assert_eq!(reader.next(&mut entry).unwrap(), Some(Event::Table));
-        let on =
-            |options| flags(options).into_iter().filter(|f| f.1).map(|f| f.0).collect::<Vec<_>>();
+        let on = |options: &TableOptions| -> Vec<_> {
+            flags(options).into_iter().filter(|flag| flag.1).map(|flag| flag.0).collect()
+        };
         assert_eq!(on(&entry.options), ["dupsort", "integerkey", "reversedup"]);
         assert_eq!(reader.next(&mut entry).unwrap(), Some(Event::Table));
         assert!(on(&entry.options).is_empty());
