@@ -322,17 +322,21 @@ fn step(done: &mut u64, progress: &Progress) -> Done<()> {
 
 /// The options of a table with such flags.
 fn options(flags: Flags) -> TableOptions {
-    let order = |integer, reversed| match (integer, reversed) {
-        (true, _) => KeyOrder::Integer,
-        (false, true) => KeyOrder::Reversed,
+    // Where two orders are named: of keys the first wins in LMDB, of values the second.
+    let keys = match (flags.reverse_keys(), flags.integer_keys()) {
+        (true, _) => KeyOrder::Reversed,
+        (false, true) => KeyOrder::Integer,
         (false, false) => KeyOrder::Bytes,
     };
-    let keys = order(flags.integer_keys(), flags.reverse_keys());
     let options = TableOptions::new().key_order(keys);
     if !flags.duplicates() {
         return options;
     }
-    let values = order(flags.integer_values(), flags.reverse_values());
+    let values = match (flags.reverse_values(), flags.integer_values()) {
+        (_, true) => KeyOrder::Integer,
+        (true, false) => KeyOrder::Reversed,
+        (false, false) => KeyOrder::Bytes,
+    };
     let options = options.value_order(values);
     if flags.fixed_values() { options.fixed_duplicates() } else { options }
 }

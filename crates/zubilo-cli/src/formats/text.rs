@@ -63,16 +63,22 @@ struct Flags {
 impl Flags {
     /// The options of a table that sorts so.
     fn options(&self) -> TableOptions {
-        let order = |integer, reversed| match (integer, reversed) {
-            (true, _) => KeyOrder::Integer,
-            (false, true) => KeyOrder::Reversed,
+        // Where two orders are named: of keys the first wins in LMDB, of values the second.
+        let keys = match (self.reversekey, self.integerkey) {
+            (true, _) => KeyOrder::Reversed,
+            (false, true) => KeyOrder::Integer,
             (false, false) => KeyOrder::Bytes,
         };
-        let options = TableOptions::new().key_order(order(self.integerkey, self.reversekey));
+        let options = TableOptions::new().key_order(keys);
         if !self.dupsort {
             return options;
         }
-        let options = options.value_order(order(self.integerdup, self.reversedup));
+        let values = match (self.reversedup, self.integerdup) {
+            (_, true) => KeyOrder::Integer,
+            (true, false) => KeyOrder::Reversed,
+            (false, false) => KeyOrder::Bytes,
+        };
+        let options = options.value_order(values);
         if self.dupfixed { options.fixed_duplicates() } else { options }
     }
 }

@@ -240,6 +240,32 @@ fn a_table_is_exported_without_its_name() {
     assert_eq!(dump.matches("database=").count(), 2, "{dump}");
 }
 
+/// Flags that name two orders: LMDB takes one of them.
+#[test]
+fn of_two_orders_the_one_in_force_is_kept() {
+    use original::*;
+    let mut rng = random();
+    let cases = [
+        (REVERSEKEY | INTEGERKEY, REVERSEKEY),
+        (DUPSORT | DUPFIXED | INTEGERDUP | REVERSEDUP, DUPSORT | DUPFIXED | INTEGERDUP),
+        (REVERSEKEY | DUPSORT | INTEGERDUP, REVERSEKEY | DUPSORT | INTEGERDUP),
+    ];
+    for (flags, kept) in cases {
+        let place = Place::new();
+        let mut records = contents(&mut rng, flags);
+        if flags & INTEGERDUP != 0 {
+            records.iter_mut().for_each(|(_, value)| value.resize(4, 7));
+        }
+        let sample = Sample { name: Some(b"t".to_vec()), flags };
+        let (_dir, old, mut expected) = write(&[(sample, records)]);
+        let run = run(&["import", old.to_str().unwrap(), &place.arg("new")]).code(0);
+        assert!(run.err.is_empty(), "{run:?}");
+        expected.retain(|(sample, _)| sample.name.is_some());
+        expected[0].0.flags = kept;
+        assert!(in_store(&place.path("new")) == expected, "flags {flags:02x}");
+    }
+}
+
 /// An unnamed database with flags of its own, alone in its file.
 #[test]
 fn an_unnamed_database_keeps_its_flags() {
