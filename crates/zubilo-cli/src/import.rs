@@ -385,3 +385,57 @@ fn remove(store: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use zubilo::Error;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ImportArgs,
+    }
+
+    /// Imports a fixture, changes the new store, compares.
+    fn compared_after(change: impl FnOnce(&mut WriteTxn) -> Result<(), Error>) -> Done<()> {
+        let dir = tempfile::tempdir().unwrap();
+        let old = concat!(env!("CARGO_MANIFEST_DIR"), "/../lmdb-file/tests/fixtures/pages2k.mdb");
+        let new = dir.path().join("new");
+        let Line { args } = Line::parse_from(["import".as_ref(), old.as_ref(), new.as_os_str()]);
+        let file = LmdbFile::open(old).unwrap();
+        let mut moves = plan(&args, &file)?;
+        import(&args, &file, &mut moves)?;
+        let env = Options::new().open(&new).unwrap();
+        let mut txn = env.write().unwrap();
+        change(&mut txn).unwrap();
+        txn.commit().unwrap();
+        env.close().unwrap();
+        // The one that looks records up as well.
+        moves.iter_mut().filter(|m| m.from.name.as_deref() == Some(b"numbers")).for_each(|m| {
+            m.sorted = false;
+        });
+        verify(&args, &file, &moves, &Progress::records("comparing", 0))
+    }
+
+    #[test]
+    fn comparing_finds_every_kind_of_difference() {
+        compared_after(|_| Ok(())).unwrap();
+        let differs = |change: fn(&mut WriteTxn) -> Result<(), Error>| {
+            let failure = compared_after(change).unwrap_err().to_string();
+            assert!(failure.contains("differs"), "{failure}");
+        };
+        differs(|txn| txn.table("plain")?.put("00007", "other"));
+        differs(|txn| txn.table("plain")?.delete("00007").map(drop));
+        differs(|txn| txn.table("plain")?.put("99999", "more"));
+        differs(|txn| txn.table("numbers")?.put([0; 4], "other"));
+        differs(|txn| txn.table("numbers")?.put([0xff; 4], "more"));
+        differs(|txn| txn.table("packed")?.delete_value("b", 7919u32.to_le_bytes()).map(drop));
+        differs(|txn| txn.table("texts")?.insert_value("c", "more").map(drop));
+        differs(|txn| txn.raw_put(NAMES, b"unnamed", b"other", true).map(drop));
+        differs(|txn| txn.raw_put(NAMES, b"more", b"", true).map(drop));
+        differs(|txn| txn.raw_delete(NAMES, b"unnamed").map(drop));
+    }
+}
