@@ -40,6 +40,14 @@ dropin() { # all that takes LMDB's place, below its bound of size; and its bench
     return $result
 }
 
+ensure_lmdb_tools() { # the command's tests compare with them; without them they say what they leave out
+    command -v mdb_load >/dev/null && return 0
+    command -v apt-get >/dev/null || { echo "mdb_load is missing: exports are not compared"; return 0; }
+    local root=""
+    [ "$(id -u)" -eq 0 ] || root="sudo"
+    $root apt-get update -q && $root apt-get install -qy lmdb-utils
+}
+
 sim_short() { # the short run: a fixed set of seeds, a few minutes at most
     limit cargo run --release --manifest-path crates/sim/Cargo.toml -- --short
 }
@@ -58,6 +66,7 @@ ensure_cargo || exit 1
 step "tools" ensure_component fmt rustfmt
 step "lint tools" ensure_component clippy clippy
 step "C compiler, valgrind" ensure_c_tools
+step "LMDB's tools" ensure_lmdb_tools
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets -- -D warnings
 step "docs" env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps

@@ -181,19 +181,28 @@ fn damage_is_an_error_and_nothing_worse() {
         samples.push((Sample { name: Some(name), flags }, contents));
     }
     let (_dir, path, _) = write(&samples);
-    let whole = std::fs::read(path).unwrap();
-    exercise(&whole).unwrap();
-    let (mut failed, rounds) = (0, 4000);
+    mutate(&mut rng, &std::fs::read(path).unwrap(), 4096, 3000);
+    for (name, page_size) in [("bits32.mdb", 4096), ("pages512.mdb", 512), ("pages32k.mdb", 32768)]
+    {
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/");
+        mutate(&mut rng, &std::fs::read(fixtures.to_owned() + name).unwrap(), page_size, 1000);
+    }
+}
+
+/// Reads a file with random changes, again and again.
+fn mutate(rng: &mut Rng, whole: &[u8], page_size: usize, rounds: u32) {
+    exercise(whole).unwrap();
+    let mut failed = 0;
     for _ in 0..rounds {
-        let mut bytes = whole.clone();
+        let mut bytes = whole.to_vec();
         for _ in 0..rng.usize(1..6) {
-            let page = rng.usize(..bytes.len() / 4096) * 4096;
+            let page = rng.usize(..bytes.len() / page_size) * page_size;
             // The heads of pages, where all structure is, more often than the rest.
             let at = match rng.u8(0..4) {
                 0 => rng.usize(..bytes.len()),
                 1 => page + rng.usize(..16),
                 2 => page + rng.usize(..200),
-                _ => rng.usize(..2) * 4096 + rng.usize(..160),
+                _ => rng.usize(..2) * page_size + rng.usize(..160),
             };
             match rng.u8(0..4) {
                 0 => bytes[at] ^= 1 << rng.u8(0..8),

@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use lmdb_file::{Error as LmdbError, Flags, LmdbFile, Record, Table};
 use serde_json::json;
-use zubilo::{Env, KeyOrder, Options, ReadTable, TableOptions, VerifyReads, WriteTxn};
+use zubilo::raw::{NAMES, RawTable};
+use zubilo::{
+    Iter, KeyOrder, Options, ReadTable, ReadTxn, TableId, TableOptions, VerifyReads, WriteTxn,
+};
 
 use crate::encoding::{clip, escape};
 use crate::failure::{Code, Doing, Done, Failure};
@@ -24,9 +27,10 @@ pub(crate) struct ImportArgs {
     old: PathBuf,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// The table for the records that LMDB keeps in the unnamed database
-    #[arg(long, value_name = "TABLE", default_value = "main")]
-    main_table: OsString,
+    /// Put the records that LMDB keeps in the unnamed database into this table. Without it they stay
+    /// without a table, where only programs that use Zubilo as LMDB find them
+    #[arg(long, value_name = "TABLE")]
+    main_table: Option<OsString>,
     /// Read the file though one of its two metas is damaged; the newest commit may be lost
     #[arg(long)]
     one_meta: bool,
@@ -42,10 +46,16 @@ pub(crate) struct ImportArgs {
     memory: u32,
 }
 
+/// Where the library that stands in for LMDB keeps the unnamed database: its records lie in the tree of
+/// names; if it has flags, in a table with an empty name, and a mark says so.
+pub(crate) const NAMELESS: &[u8] = b"";
+pub(crate) const IN_NAMELESS: u64 = 1;
+
 /// A table of the old file and what it becomes.
 struct Move {
     from: Table,
-    to: Vec<u8>,
+    /// None for the records that stay without a table.
+    to: Option<Vec<u8>>,
     /// Its records came in the order they have here.
     sorted: bool,
 }
@@ -81,18 +91,20 @@ fn changed(args: &ImportArgs) -> Failure {
 
 /// Which tables there will be.
 fn plan(args: &ImportArgs, old: &LmdbFile<File>) -> Done<Vec<Move>> {
-    let main = table_name(&args.main_table)?;
+    let main = args.main_table.as_ref().map(table_name).transpose()?;
     let mut moves = Vec::new();
     for from in old.tables().map_err(|error| failed(args, &error))? {
         let to = match &from.name {
-            Some(name) => name.clone(),
+            Some(name) => Some(name.clone()),
             None if from.records() == 0 => continue,
-            None => main.clone(),
+            None => main.clone().or_else(|| (from.flags.bits() != 0).then(|| NAMELESS.to_vec())),
         };
         moves.push(Move { from, to, sorted: true });
     }
     let unnamed = moves.iter().any(|m| m.from.name.is_none());
-    if unnamed && moves.iter().any(|m| m.from.name.as_ref() == Some(&main)) {
+    if let Some(main) = main.filter(|_| unnamed)
+        && moves.iter().any(|m| m.from.name.as_ref() == Some(&main))
+    {
         let cause = format!("it has a table \"{}\" and records without a table", escape(&main));
         return Err(Failure::usage(what(args), cause)
             .advise("name another table for the latter with --main-table"));
@@ -115,9 +127,9 @@ fn import(args: &ImportArgs, old: &LmdbFile<File>, moves: &mut [Move]) -> Done {
     }
     for table in moves.iter().filter(|m| !m.sorted) {
         progress.note(&format!(
-            "zubilo: import: the table \"{}\" was in the order of a program's own comparison; here \
-             it is in the order that its flags say",
-            escape(&table.to)
+            "zubilo: import: {} was in the order of a program's own comparison; here it is in the \
+             order that its flags say",
+            shown(&table.to)
         ));
     }
     txn.commit().doing("commit")?;
@@ -156,24 +168,17 @@ fn copy(
     let (mut reader, mut record, mut last) = (old.reader(), Record::default(), Record::default());
     let mut done = 0u64;
     for Move { from, to, sorted } in moves {
-        let what = || format!("import the table \"{}\"", escape(to));
+        let what = format!("import {}", shown(to));
         let flags = from.flags;
         reader.begin(from).map_err(|error| failed(args, &error))?;
-        let mut table = txn.create_table(&*to, options(flags)).doing(&what())?;
+        let table = create(txn, to.as_deref(), flags).doing(&what)?;
         let mut is_first = true;
         while reader.next(&mut record).map_err(|error| failed(args, &error))? {
             *sorted &= is_first || in_order(flags, &last, &record);
-            let stored = match flags.duplicates() {
-                true => table.insert_value(&record.key, &record.value),
-                false => table.insert(&record.key, &record.value),
-            };
-            let is_new = stored.map_err(|error| {
-                let key = escape(clip(&record.key)).into_owned();
-                Failure::store(format!("{}, key \"{key}\"", what()), &error)
-            })?;
-            if !is_new {
-                let key = escape(clip(&record.key)).into_owned();
-                let cause = format!("the key \"{key}\" stands there twice");
+            let what = || format!("{what}, key \"{}\"", escape(clip(&record.key)));
+            let is_new = store(txn, table, flags, &record);
+            if !is_new.map_err(|error| Failure::store(what(), &error))? {
+                let cause = "the record stands there twice";
                 return Err(Failure::new(Code::Damaged, what(), cause).advise(RESTORE));
             }
             std::mem::swap(&mut record, &mut last);
@@ -184,6 +189,33 @@ fn copy(
     Ok(())
 }
 
+/// Makes the table for a move; none for records that stay without one.
+fn create(
+    txn: &mut WriteTxn,
+    name: Option<&[u8]>,
+    flags: Flags,
+) -> zubilo::Result<Option<TableId>> {
+    let Some(name) = name else { return Ok(None) };
+    if name == NAMELESS {
+        txn.raw_set_mark(IN_NAMELESS)?;
+    }
+    Ok(Some(txn.create_table(name, options(flags))?.id()))
+}
+
+fn store(
+    txn: &mut WriteTxn,
+    table: Option<TableId>,
+    flags: Flags,
+    record: &Record,
+) -> zubilo::Result<bool> {
+    let Record { key, value } = record;
+    match table {
+        None => txn.raw_put(NAMES, key, value, false),
+        Some(table) if flags.duplicates() => txn.at(table)?.insert_value(key, value),
+        Some(table) => txn.at(table)?.insert(key, value),
+    }
+}
+
 /// Compares all records, read again from both files; the pages of the new one are checked.
 fn verify(
     args: &ImportArgs,
@@ -192,46 +224,87 @@ fn verify(
     progress: &Progress,
 ) -> Done<()> {
     let env = Options::new().read_only(true).create(false).verify_reads(VerifyReads::FirstTouch);
-    let env: Env = env.open(&args.store.store).doing("open the new store")?;
+    let env = env.open(&args.store.store).doing("open the new store")?;
     let read = env.read().doing("read the new store")?;
     let mut reader = old.reader();
+    let mut record = Record::default();
     let mut done = 0u64;
     for Move { from, to, sorted } in moves {
-        let what = || format!("compare the table \"{}\"", escape(to));
-        let table = read.table_with(to, &options(from.flags)).doing(&what())?;
-        let mut ours = table.iter();
-        let mut record = Record::default();
+        let what = format!("compare {}", shown(to));
+        let mut ours = Ours::open(&read, to.as_deref(), from.flags, *sorted).doing(&what)?;
         let mut theirs = 0u64;
         reader.begin(from).map_err(|error| failed(args, &error))?;
         while reader.next(&mut record).map_err(|error| failed(args, &error))? {
-            let same = match sorted {
-                true => {
-                    ours.next().transpose().doing(&what())? == Some((&record.key, &record.value))
-                }
-                false => holds(&table, &record).doing(&what())?,
-            };
-            if !same {
-                return Err(differs(&what(), &record.key));
+            if !ours.has(&record).doing(&what)? {
+                return Err(differs(&what, &record.key));
             }
             theirs += 1;
             step(&mut done, progress)?;
         }
-        if theirs != table.len() {
-            return Err(differs(&what(), b""));
+        if theirs != ours.len().doing(&what)? {
+            return Err(differs(&what, b""));
         }
     }
     Ok(())
 }
 
-/// Whether a table has a record.
-fn holds(table: &ReadTable<'_>, record: &Record) -> zubilo::Result<bool> {
-    table.contains(&record.key, &record.value)
+/// What became of a table.
+enum Ours<'t> {
+    /// Its records come in the order of the old file.
+    InOrder(u64, Iter<'t>),
+    /// They have to be looked up.
+    InAnyOrder(ReadTable<'t>),
+    /// Records without a table.
+    Unnamed(&'t ReadTxn, RawTable),
+}
+
+impl<'t> Ours<'t> {
+    fn open(
+        read: &'t ReadTxn,
+        name: Option<&[u8]>,
+        flags: Flags,
+        sorted: bool,
+    ) -> zubilo::Result<Ours<'t>> {
+        let Some(name) = name else { return Ok(Ours::Unnamed(read, read.raw_names())) };
+        let table = read.table_with(name, &options(flags))?;
+        Ok(match sorted {
+            true => Ours::InOrder(table.len(), table.iter()),
+            false => Ours::InAnyOrder(table),
+        })
+    }
+
+    fn has(&mut self, record: &Record) -> zubilo::Result<bool> {
+        let Record { key, value } = record;
+        match self {
+            Ours::InOrder(_, records) => Ok(records.next().transpose()? == Some((key, value))),
+            Ours::InAnyOrder(table) => table.contains(key, value),
+            Ours::Unnamed(read, names) => Ok(read.raw_get(names, key)? == Some(value)),
+        }
+    }
+
+    fn len(&self) -> zubilo::Result<u64> {
+        match self {
+            Ours::InOrder(records, _) => Ok(*records),
+            Ours::InAnyOrder(table) => Ok(table.len()),
+            Ours::Unnamed(read, names) => {
+                Ok(names.info().stats.entries.saturating_sub(read.tables()?.len() as u64))
+            }
+        }
+    }
 }
 
 fn differs(what: &str, key: &[u8]) -> Failure {
     let key = escape(clip(key)).into_owned();
     let cause = format!("the new store differs from the old file at the key \"{key}\"");
     Failure::new(Code::Damaged, what, cause).advise("import again; if it stays so report it")
+}
+
+/// A table as it is spoken of.
+fn shown(name: &Option<Vec<u8>>) -> String {
+    match name {
+        Some(name) if name != NAMELESS => format!("the table \"{}\"", escape(name)),
+        _ => "the unnamed database".to_string(),
+    }
 }
 
 /// Counts a record; a failure when the user has had enough.
@@ -249,17 +322,21 @@ fn step(done: &mut u64, progress: &Progress) -> Done<()> {
 
 /// The options of a table with such flags.
 fn options(flags: Flags) -> TableOptions {
-    let order = |integer, reversed| match (integer, reversed) {
-        (true, _) => KeyOrder::Integer,
-        (false, true) => KeyOrder::Reversed,
+    // Where two orders are named: of keys the first wins in LMDB, of values the second.
+    let keys = match (flags.reverse_keys(), flags.integer_keys()) {
+        (true, _) => KeyOrder::Reversed,
+        (false, true) => KeyOrder::Integer,
         (false, false) => KeyOrder::Bytes,
     };
-    let keys = order(flags.integer_keys(), flags.reverse_keys());
     let options = TableOptions::new().key_order(keys);
     if !flags.duplicates() {
         return options;
     }
-    let values = order(flags.integer_values(), flags.reverse_values());
+    let values = match (flags.reverse_values(), flags.integer_values()) {
+        (_, true) => KeyOrder::Integer,
+        (true, false) => KeyOrder::Reversed,
+        (false, false) => KeyOrder::Bytes,
+    };
     let options = options.value_order(values);
     if flags.fixed_values() { options.fixed_duplicates() } else { options }
 }
@@ -306,5 +383,59 @@ fn remove(store: &Path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => eprintln!("zubilo: import: cannot remove {}: {error}", path.display()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use zubilo::Error;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ImportArgs,
+    }
+
+    /// Imports a fixture, changes the new store, compares.
+    fn compared_after(change: impl FnOnce(&mut WriteTxn) -> Result<(), Error>) -> Done<()> {
+        let dir = tempfile::tempdir().unwrap();
+        let old = concat!(env!("CARGO_MANIFEST_DIR"), "/../lmdb-file/tests/fixtures/pages2k.mdb");
+        let new = dir.path().join("new");
+        let Line { args } = Line::parse_from(["import".as_ref(), old.as_ref(), new.as_os_str()]);
+        let file = LmdbFile::open(old).unwrap();
+        let mut moves = plan(&args, &file)?;
+        import(&args, &file, &mut moves)?;
+        let env = Options::new().open(&new).unwrap();
+        let mut txn = env.write().unwrap();
+        change(&mut txn).unwrap();
+        txn.commit().unwrap();
+        env.close().unwrap();
+        // The one that looks records up as well.
+        moves.iter_mut().filter(|m| m.from.name.as_deref() == Some(b"numbers")).for_each(|m| {
+            m.sorted = false;
+        });
+        verify(&args, &file, &moves, &Progress::records("comparing", 0))
+    }
+
+    #[test]
+    fn comparing_finds_every_kind_of_difference() {
+        compared_after(|_| Ok(())).unwrap();
+        let differs = |change: fn(&mut WriteTxn) -> Result<(), Error>| {
+            let failure = compared_after(change).unwrap_err().to_string();
+            assert!(failure.contains("differs"), "{failure}");
+        };
+        differs(|txn| txn.table("plain")?.put("00007", "other"));
+        differs(|txn| txn.table("plain")?.delete("00007").map(drop));
+        differs(|txn| txn.table("plain")?.put("99999", "more"));
+        differs(|txn| txn.table("numbers")?.put([0; 4], "other"));
+        differs(|txn| txn.table("numbers")?.put([0xff; 4], "more"));
+        differs(|txn| txn.table("packed")?.delete_value("b", 7919u32.to_le_bytes()).map(drop));
+        differs(|txn| txn.table("texts")?.insert_value("c", "more").map(drop));
+        differs(|txn| txn.raw_put(NAMES, b"unnamed", b"other", true).map(drop));
+        differs(|txn| txn.raw_put(NAMES, b"more", b"", true).map(drop));
+        differs(|txn| txn.raw_delete(NAMES, b"unnamed").map(drop));
     }
 }

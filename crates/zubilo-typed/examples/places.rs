@@ -45,7 +45,8 @@ fn fill(env: &Env) -> Result<()> {
     Ok(())
 }
 
-fn main() -> Result<()> {
+/// Fills a store and looks into it.
+pub(crate) fn main() -> Result<()> {
     let dir = tempfile::tempdir().map_err(|e| zubilo::Error::Io {
         op: "make a folder",
         path: None,

@@ -3,8 +3,8 @@
 //!
 //! * Keys keep their order: integers of any width and sign, floats in total order, truth values,
 //!   characters, strings, byte strings and arrays, options, tuples of up to six of these, nested too.
-//! * Values are these, plain data cast in place ([`Aligned`], feature `bytemuck`), and any serde type
-//!   ([`Postcard`], feature `serde`, on by default).
+//! * Values are these, plain data cast in place (`Aligned`, feature `bytemuck`), and any serde type
+//!   (`Postcard`, feature `serde`, on by default).
 //! * Strings, byte strings and plain data are read where they lie, as long as the transaction lives.
 //! * The types are noted in the store, and a table of other types is refused ([`Error::Types`]).
 //!

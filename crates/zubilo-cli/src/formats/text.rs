@@ -63,16 +63,22 @@ struct Flags {
 impl Flags {
     /// The options of a table that sorts so.
     fn options(&self) -> TableOptions {
-        let order = |integer, reversed| match (integer, reversed) {
-            (true, _) => KeyOrder::Integer,
-            (false, true) => KeyOrder::Reversed,
+        // Where two orders are named: of keys the first wins in LMDB, of values the second.
+        let keys = match (self.reversekey, self.integerkey) {
+            (true, _) => KeyOrder::Reversed,
+            (false, true) => KeyOrder::Integer,
             (false, false) => KeyOrder::Bytes,
         };
-        let options = TableOptions::new().key_order(order(self.integerkey, self.reversekey));
+        let options = TableOptions::new().key_order(keys);
         if !self.dupsort {
             return options;
         }
-        let options = options.value_order(order(self.integerdup, self.reversedup));
+        let values = match (self.reversedup, self.integerdup) {
+            (_, true) => KeyOrder::Integer,
+            (true, false) => KeyOrder::Reversed,
+            (false, false) => KeyOrder::Bytes,
+        };
+        let options = options.value_order(values);
         if self.dupfixed { options.fixed_duplicates() } else { options }
     }
 }
@@ -402,8 +408,8 @@ mod tests {
         let mut reader = TextReader::new(input.as_bytes(), b"main".to_vec());
         let mut entry = Entry::default();
         assert_eq!(reader.next(&mut entry).unwrap(), Some(Event::Table));
-        let on = |options: &TableOptions| {
-            flags(options).into_iter().filter(|f| f.1).map(|f| f.0).collect::<Vec<_>>()
+        let on = |options: &TableOptions| -> Vec<_> {
+            flags(options).into_iter().filter(|flag| flag.1).map(|flag| flag.0).collect()
         };
         assert_eq!(on(&entry.options), ["dupsort", "integerkey", "reversedup"]);
         assert_eq!(reader.next(&mut entry).unwrap(), Some(Event::Table));

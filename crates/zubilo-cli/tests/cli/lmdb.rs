@@ -54,7 +54,7 @@ fn samples(rng: &mut StdRng) -> Vec<(Sample, Contents)> {
     std::iter::once(unnamed).chain(named).collect()
 }
 
-/// Flags and records of all tables of a store, by name; `main` stands for the unnamed one.
+/// Flags and records of all tables of a store, by name; the unnamed database without one.
 fn in_store(path: &std::path::Path) -> Vec<(Sample, Contents)> {
     let env = Options::new().read_only(true).open(path).unwrap();
     env.check(&mut |_, _| true).unwrap().into_result().expect("the store is whole");
@@ -76,10 +76,19 @@ fn in_store(path: &std::path::Path) -> Vec<(Sample, Contents)> {
             let (key, value) = record.unwrap();
             (key.to_vec(), value.to_vec())
         });
-        let name = Some(name).filter(|name| name != b"main");
+        let name = Some(name).filter(|name| !name.is_empty());
         (Sample { name, flags }, records.collect())
     });
     let mut tables: Vec<_> = tables.collect();
+    let mut unnamed = Contents::new();
+    read.raw_records(|key, value| -> zubilo::Result<()> {
+        unnamed.push((key.to_vec(), value.to_vec()));
+        Ok(())
+    })
+    .unwrap();
+    if !unnamed.is_empty() {
+        tables.push((Sample { name: None, flags: 0 }, unnamed));
+    }
     tables.sort_by(|(a, _), (b, _): &(Sample, Contents)| a.name.cmp(&b.name));
     tables
 }
@@ -189,7 +198,7 @@ fn wrong_arguments_are_told() {
     let both = |name| (Sample { name, flags: 0 }, vec![(b"k".to_vec(), b"v".to_vec())]);
     let (_dir, old, _) = write(&[both(None), both(Some(b"main".to_vec()))]);
     let (old, new) = (old.to_str().unwrap(), place.arg("new"));
-    run(&["import", old, &new]).code(2).says("--main-table");
+    run(&["import", old, &new, "--main-table", "main"]).code(2).says("--main-table");
     run(&["import", old, &new, "--main-table", "rest"]).code(0);
     run(&["import", old, &new, "--main-table", "rest"]).code(4).says("exists");
     run(&["import", &place.arg("none"), &place.arg("n")]).code(4).says("check the path");
@@ -206,22 +215,78 @@ fn what_lmdb_cannot_hold_is_not_exported() {
         model.entry(table.to_vec()).or_default().insert(key.to_vec(), b"v".to_vec());
         let store = place.store(name, &model);
         run(&["export", &store]).code(4).says(cause);
-        run(&["export", &store, "-t", "main", "--all-named"]).code(0);
+        run(&["export", &store, "-t", "main"]).code(0);
     };
     refused("a", b"other", b"", "no empty keys");
     refused("b", b"other", &[b'k'; 512], "511 bytes");
     refused("c", b"two\nlines", b"k", "no such names");
     refused("d", b"", b"k", "no such names");
-    refused("e", b"main", b"other", "name of the table");
+    let mut model = small_model();
+    model.entry(b"main".to_vec()).or_default().insert(b"other".to_vec(), b"v".to_vec());
+    let store = place.store("e", &model);
+    run(&["export", &store, "--main-table", "main"]).code(4).says("name of the table");
+    run(&["export", &store]).code(0);
 }
 
 #[test]
-fn main_is_exported_without_its_name() {
+fn a_table_is_exported_without_its_name() {
     let place = Place::new();
     let store = place.small_store("s");
-    let dump = String::from_utf8(run(&["export", &store]).code(0).out).unwrap();
+    let dump =
+        String::from_utf8(run(&["export", &store, "--main-table", "main"]).code(0).out).unwrap();
     assert_eq!(dump.matches("database=").count(), 1, "{dump}");
     assert!(dump.contains("database=other"), "{dump}");
-    let dump = String::from_utf8(run(&["export", &store, "--all-named"]).code(0).out).unwrap();
+    let dump = String::from_utf8(run(&["export", &store]).code(0).out).unwrap();
     assert_eq!(dump.matches("database=").count(), 2, "{dump}");
+}
+
+/// Flags that name two orders: LMDB takes one of them.
+#[test]
+fn of_two_orders_the_one_in_force_is_kept() {
+    use original::*;
+    let mut rng = random();
+    let cases = [
+        (REVERSEKEY | INTEGERKEY, REVERSEKEY),
+        (DUPSORT | DUPFIXED | INTEGERDUP | REVERSEDUP, DUPSORT | DUPFIXED | INTEGERDUP),
+        (REVERSEKEY | DUPSORT | INTEGERDUP, REVERSEKEY | DUPSORT | INTEGERDUP),
+    ];
+    for (flags, kept) in cases {
+        let place = Place::new();
+        let mut records = contents(&mut rng, flags);
+        if flags & INTEGERDUP != 0 {
+            records.iter_mut().for_each(|(_, value)| value.resize(4, 7));
+        }
+        let sample = Sample { name: Some(b"t".to_vec()), flags };
+        let (_dir, old, mut expected) = write(&[(sample, records)]);
+        let run = run(&["import", old.to_str().unwrap(), &place.arg("new")]).code(0);
+        assert!(run.err.is_empty(), "{run:?}");
+        expected.retain(|(sample, _)| sample.name.is_some());
+        expected[0].0.flags = kept;
+        assert!(in_store(&place.path("new")) == expected, "flags {flags:02x}");
+    }
+}
+
+/// An unnamed database with flags of its own, alone in its file.
+#[test]
+fn an_unnamed_database_keeps_its_flags() {
+    let mut rng = random();
+    for flags in all_flags() {
+        let place = Place::new();
+        let sample = (Sample { name: None, flags }, contents(&mut rng, flags));
+        let (_dir, old, expected) = write(&[sample]);
+        let (old, new) = (old.to_str().unwrap(), place.arg("new"));
+        run(&["import", old, &new]).code(0);
+        assert!(in_store(new.as_ref()) == expected, "flags {flags:02x}");
+        let dump = run(&["export", &new]).code(0).out;
+        let back = place.arg("back.mdb");
+        if tool("mdb_load", &["-n", &back], &dump).is_some() {
+            let dump = |file: &str| tool("mdb_dump", &["-n", file], &[]).expect("mdb_dump");
+            assert!(records(&dump(&back)) == records(&dump(old)), "flags {flags:02x}");
+        }
+        let table = place.arg("table");
+        run(&["import", old, &table, "--main-table", "t"]).code(0);
+        let mut moved = expected.clone();
+        moved[0].0.name = Some(b"t".to_vec());
+        assert!(in_store(table.as_ref()) == moved, "flags {flags:02x}");
+    }
 }

@@ -11,6 +11,7 @@ use crate::env::{Env, ledger};
 use crate::error::{Error, Result};
 use crate::page::{Compare, Entry, Order, ValueKind};
 use crate::tree::batch;
+use crate::tree::cursor::Cursor;
 use crate::tree::desc::ORDER_CUSTOM;
 use crate::tree::{Pages, Ref, Tree, TreeDesc, lookup, remove};
 
@@ -154,6 +155,23 @@ impl ReadTxn {
     /// The tree of names.
     pub fn raw_names(&self) -> RawTable {
         RawTable { tree: Tree::main(self.root().main) }
+    }
+
+    /// Hands out the plain records of the tree of names, in order.
+    pub fn raw_records<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let pages = self.snapshot();
+        let mut cursor = Cursor::new(pages, self.root().main, Order::Bytes);
+        cursor.first()?;
+        while let Some((at, entry)) = cursor.entry()? {
+            if entry.kind != ValueKind::Tree {
+                each(entry.key, lookup::value_of(&pages, at, &entry)?)?;
+            }
+            cursor.next()?;
+        }
+        Ok(())
     }
 
     /// What `name` stands for.
