@@ -243,6 +243,10 @@ impl Both {
             place.open |= dups && way == Move::NextNoDup;
             // LMDB forgets one half of what it remembers of a deletion.
             place.open |= place.gap && way == Move::NextDup;
+            // Back from a deleted first record: at a key that looks like one with several values LMDB
+            // stands before its value, else on it.
+            let back = matches!(way, Move::Prev | Move::PrevNoDup | Move::PrevDup);
+            place.open |= back && place.gap && before && !several;
         }
     }
 

@@ -76,6 +76,18 @@ pub(crate) struct View<'w> {
     ws: &'w Workspace,
 }
 
+impl View<'_> {
+    /// Asks the CPU to fetch a page from end to end, also one in memory: for pages that a change
+    /// searches and moves about.
+    #[inline]
+    pub(crate) fn prefetch_to_change(&self, at: Ref) {
+        match at.slot().and_then(|slot| self.ws.arena.page(slot)) {
+            Some(page) => page::prefetch_page(page.as_ptr(), page.len()),
+            None => self.prefetch_page(at),
+        }
+    }
+}
+
 impl<'w> Pages<'w> for View<'w> {
     #[inline]
     fn page(&self, at: Ref) -> Result<&'w [u8]> {

@@ -4,15 +4,15 @@
 //! A set grows inside its record until the record has half a leaf, then becomes a tree; a tree that
 //! would make a set of half that size becomes one again, so that neither happens at every change.
 
-use crate::dirty::Workspace;
+use crate::dirty::{View, Workspace};
 use crate::error::{Error, Result};
-use crate::page::{self, Items, Leaf, LeafPage, NormBuf, SearchKey, ValueKind, leaf, set};
+use crate::page::{self, Items, Leaf, LeafPage, NormBuf, Order, SearchKey, ValueKind, leaf, set};
 
 use super::insert::{
     Place, Shape, broken_path, insert_at, insert_new, keep_finger, leaf_slot, locate,
     mark_dirty_runs, put, reshape, touch_path,
 };
-use super::lookup::{descend_items, descend_to_change};
+use super::lookup::{descend_by, descend_items, descend_to_change};
 use super::remove::{drop_tree, rebalance, remove_at};
 use super::values::{Values, values_of};
 use super::{Pages, Path, Ref, Tree, TreeDesc, packed};
@@ -123,7 +123,7 @@ fn add_value(ws: &mut Workspace, tree: &mut Tree, mut path: Path, value: &[u8]) 
         }
         Values::Tree(desc) => {
             let mut inner = Path::default();
-            if descend_items(&ws.view(), &desc, &order, value, &mut inner)? {
+            if descend_to_insert(&ws.view(), &desc, &order, value, &mut inner)? {
                 return keep(tree, path);
             }
             touch_path(ws, tree, &mut path)?;
@@ -136,6 +136,27 @@ fn add_value(ws: &mut Workspace, tree: &mut Tree, mut path: Path, value: &[u8]) 
     tree.desc.entries += 1;
     tree.desc.modified = ws.txn();
     Ok(true)
+}
+
+/// As `descend_items`, fetching the whole leaf at once: with very many keys that have trees of values
+/// each change comes to a leaf that is not in the CPU's caches.
+fn descend_to_insert(
+    view: &View<'_>,
+    desc: &TreeDesc,
+    order: &Order,
+    value: &[u8],
+    path: &mut Path,
+) -> Result<bool> {
+    if desc.depth == 1 {
+        view.prefetch_to_change(desc.root);
+    }
+    let mut buf = NormBuf::default();
+    let search = SearchKey::new(order, value, &mut buf);
+    descend_by::<_, Items<'_>>(view, desc, order, &search, path, |view, child, level| {
+        if level == 1 {
+            view.prefetch_to_change(child);
+        }
+    })
 }
 
 /// Nothing changes: the way is kept for the next one.

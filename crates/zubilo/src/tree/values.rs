@@ -39,7 +39,10 @@ pub(crate) fn tree_of<'p, P: Pages<'p>>(pages: &P, at: Ref, value: &[u8]) -> Res
     let desc = TreeDesc::from_bytes(value).map_err(at.damaged())?;
     // Only a page of this transaction refers to pages that are not written yet; it bears a mark.
     let dirty = desc.root.slot().is_some();
-    if desc.depth == 0 || (dirty && header::flags(pages.page(at)?) & FLAG_DIRTY_RUNS == 0) {
+    // Values have no values: a tree that claims it could lead into itself.
+    let nested = desc.options.has_duplicates();
+    if nested || desc.depth == 0 || (dirty && header::flags(pages.page(at)?) & FLAG_DIRTY_RUNS == 0)
+    {
         return Err(at.damaged()(Damage("a tree of values that cannot be")));
     }
     Ok(desc)

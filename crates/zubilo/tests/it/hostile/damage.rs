@@ -53,7 +53,7 @@ impl Damage {
         let end = self.end().min(self.pages());
         let is_tree = |p: &usize| {
             let at = p * self.page_size;
-            u64_at(&self.bytes, at + 8) == *p as u64 && matches!(self.bytes[at + 24], 1 | 2)
+            u64_at(&self.bytes, at + 8) == *p as u64 && matches!(self.bytes[at + 24], 1..=3)
         };
         (METAS..end).filter(is_tree).collect()
     }
@@ -128,7 +128,7 @@ impl Damage {
             let start = page * self.page_size;
             let count = u16_at(&self.bytes, start + 28);
             let heap = u64_at(&self.bytes, start + 32) as u32 as usize;
-            let arrays = (HEADER + 24 + count * 14).min(self.page_size);
+            let arrays = (HEADER + 24 + count * 22).min(self.page_size);
             let heap_len = self.page_size.saturating_sub(heap).max(1);
             let at = match self.rng.below(10) {
                 0..=2 => 16 + self.rng.below(32) as usize,

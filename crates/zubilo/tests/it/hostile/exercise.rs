@@ -111,6 +111,44 @@ fn read_table(table: &ReadTable<'_>, rng: &mut Rng) {
     table.prefix("some").take(20).for_each(|r| {
         fine(r);
     });
+    read_values(table, &keys);
+    count(table, &keys, rng);
+}
+
+/// The values of keys, where there may be many.
+fn read_values(table: &ReadTable<'_>, keys: &[Vec<u8>]) {
+    for key in keys.iter().take(20) {
+        fine(table.count(key));
+        fine(table.get_with_count(key));
+        fine(table.contains(key, [1; 8]));
+        let Some(mut values) = fine(table.get_all(key)) else { continue };
+        let seen = values.by_ref().map_while(fine).inspect(|v| touch(v)).take(RECORDS_MAX).count();
+        assert!(seen < RECORDS_MAX, "a walk in circles");
+        if let Some(values) = fine(table.get_all(key)) {
+            values.rev().map_while(fine).take(100).for_each(touch);
+        }
+        let mut cursor = table.cursor();
+        fine(cursor.seek_value(key, [7; 8]));
+        for _ in 0..20 {
+            fine(cursor.next_value());
+            fine(cursor.next_packed_values());
+            fine(cursor.prev_key());
+            fine(cursor.last_value());
+            fine(cursor.count());
+        }
+    }
+}
+
+/// Ranks, where the table has them.
+fn count(table: &ReadTable<'_>, keys: &[Vec<u8>], rng: &mut Rng) {
+    for _ in 0..20 {
+        fine(table.nth(rng.below(2 * table.len().min(1 << 20))));
+        let key = &keys[rng.below(keys.len() as u64) as usize];
+        fine(table.rank(key));
+        fine(table.rank_of_pair(key, [3; 8]));
+        fine(table.nth_value(key, rng.below(40)));
+        fine(table.range_len(key.as_slice()..));
+    }
 }
 
 fn touch(value: &[u8]) {
@@ -159,8 +197,21 @@ fn change_records(txn: &mut WriteTxn, name: &[u8], rng: &mut Rng) -> Result<()> 
             n => known[rng.below(n as u64) as usize].clone(),
         };
         let len = rng.pick(&[0, 10, 100, 900, 9000]);
-        match rng.below(12) {
+        match rng.below(16) {
             0..=4 => table.put(&key, rng.bytes(len))?,
+            // Of the size that values have in the tables where all have one.
+            12 => table.put(&key, rng.next().to_le_bytes())?,
+            13 | 14 => {
+                let value = table.get_all(&key)?.next().transpose()?.map(<[u8]>::to_vec);
+                table.delete_value(&key, value.unwrap_or_default()).map(drop)?;
+            }
+            15 => {
+                table.replace_value(&key, rng.next().to_le_bytes(), [5; 8]).map(drop)?;
+                match table.replace(&key, [9; 8]) {
+                    Err(Error::ManyValues { .. }) => {}
+                    other => other.map(drop)?,
+                }
+            }
             5..=8 => table.delete(&key).map(|_| ())?,
             9 => {
                 let longer = [&key[..], &[rng.next() as u8; 3]].concat();
@@ -175,5 +226,8 @@ fn change_records(txn: &mut WriteTxn, name: &[u8], rng: &mut Rng) -> Result<()> 
         }
     }
     table.cursor()?.last()?;
+    if table.options().is_counted() {
+        table.nth(table.len() / 2)?;
+    }
     Ok(())
 }

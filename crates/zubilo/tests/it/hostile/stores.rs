@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use zubilo::{Durability, Env, Options, TableOptions};
+use zubilo::{Durability, Env, KeyOrder, Options, TableOptions};
 
 use crate::common::memory::MemoryFile;
 use crate::common::{Rng, check};
@@ -16,6 +16,7 @@ pub(super) fn all() -> Vec<Vec<u8>> {
             store(4096, deep),
             store(4096, large_values),
             store(4096, many_commits),
+            store(4096, many_values),
             store(16384, tables),
         ]
     })
@@ -93,4 +94,32 @@ fn many_commits(env: &Env) {
     }
     let report = env.check(&mut |_, _| true).unwrap();
     assert!(report.book_pages > 1, "{report:?}");
+}
+
+/// Keys with one value, a set of them, a tree of them, packed or not; counted tables.
+fn many_values(env: &Env) {
+    let mut txn = env.write().unwrap();
+    let all = [
+        TableOptions::new().duplicates(),
+        TableOptions::new().fixed_duplicates().value_order(KeyOrder::Integer).counted(),
+        TableOptions::new().duplicates().value_order(KeyOrder::Reversed).counted(),
+    ];
+    for (i, options) in all.into_iter().enumerate() {
+        let mut table = txn.create_table(format!("many-{i}"), options).unwrap();
+        for n in 0..60u64 {
+            let values = match n {
+                7 => 1200,
+                30 => 300,
+                _ => n % 12 + 1,
+            };
+            for v in 0..values {
+                table.put(n.to_be_bytes(), v.wrapping_mul(0x9E37_79B9).to_le_bytes()).unwrap();
+            }
+        }
+    }
+    let mut table = txn.create_table("counted", TableOptions::new().counted()).unwrap();
+    for n in 0..1000u64 {
+        table.put(n.to_be_bytes(), [n as u8; 40]).unwrap();
+    }
+    txn.commit().unwrap();
 }
