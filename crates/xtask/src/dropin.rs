@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail};
 
 /// The cargo profile: small code.
 const PROFILE: &str = "dropin";
-/// Inlines what is marked for it, and little besides: an eighth less code, and gets and scans that
-/// are as fast.
-const FLAGS: &str = "-C llvm-args=-inline-threshold=40 -C llvm-args=-inlinehint-threshold=150 \
-                     -C link-arg=-Wl,-z,noseparate-code";
+/// Inlines what must be, and little besides; loops of unknown length are not unrolled. An eighth less
+/// code than without; a get takes 4 % more instructions, a put 20 %.
+const FLAGS: &str = "-C llvm-args=-inline-threshold=10 -C llvm-args=-inlinehint-threshold=60 \
+                     -C llvm-args=-unroll-runtime=false -C link-arg=-Wl,-z,noseparate-code";
 /// Functions of equal code become one; the linker that Rust brings along for this machine can.
 const LINKER: &str = if cfg!(target_arch = "x86_64") { " -C link-arg=-Wl,--icf=all" } else { "" };
 const TOOLS: [&str; 5] = ["mdb_stat", "mdb_copy", "mdb_dump", "mdb_load", "mdb_drop"];

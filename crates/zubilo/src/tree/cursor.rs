@@ -145,7 +145,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
     }
 
     /// To the next entry; false at the end, where the cursor then stands nowhere.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<bool> {
         if let (Some((_, leaf)), Some(step)) = (self.leaf, self.path.last_mut()) {
             step.index += 1;

@@ -55,6 +55,7 @@ impl Path {
         self.steps().last()
     }
 
+    #[inline(always)]
     pub(crate) fn last_mut(&mut self) -> Option<&mut Step> {
         self.steps_mut().last_mut()
     }

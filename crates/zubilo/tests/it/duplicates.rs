@@ -333,3 +333,36 @@ fn what_a_table_with_duplicates_cannot_hold_is_refused() {
     write.commit().unwrap();
     check(&env, "after a change");
 }
+
+#[test]
+fn a_full_leaf_of_fixed_values_shares_with_a_short_one_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new().page_size(4096);
+    let env = options.open(dir.path().join("a")).unwrap();
+    let fixed = TableOptions::new().fixed_duplicates();
+    // One leaf holds 508 such values: a sorted load leaves two in a second one.
+    for values in [(0..510).map(|i| i * 5).collect(), vec![2501], vec![4]] {
+        let mut write = env.write().unwrap();
+        let mut table = write.table_or_create_with("t", &fixed).unwrap();
+        for value in values {
+            table.put("k", u64::to_be_bytes(value)).unwrap();
+        }
+        write.commit().unwrap();
+        check(&env, "after a commit");
+    }
+    let read = env.read().unwrap();
+    let table = read.table("t").unwrap();
+    let mut cursor = table.cursor();
+    cursor.first().unwrap();
+    let mut packed = cursor.packed_values().unwrap();
+    let (mut counts, mut got) = (Vec::new(), Vec::new());
+    while let Some(values) = packed {
+        counts.push(values.len());
+        got.extend(values.iter().map(|v| u64::from_be_bytes(v.try_into().unwrap())));
+        packed = cursor.next_packed_values().unwrap();
+    }
+    let mut all: Vec<u64> = (0..510).map(|i| i * 5).chain([4, 2501]).collect();
+    all.sort_unstable();
+    assert_eq!(got, all);
+    assert_eq!(counts, [256, 256]);
+}
