@@ -8,10 +8,6 @@ set -u
 cd "$(dirname "$0")" || exit 1
 . tools/steps.sh
 
-needs_c_compiler() { # does some crate build C code?
-    cargo metadata --format-version 1 2>/dev/null | grep -q '"name":"cc"'
-}
-
 ensure_cargo() {
     if ! command -v cargo >/dev/null && [ -f "$HOME/.cargo/env" ]; then
         . "$HOME/.cargo/env"
@@ -23,17 +19,25 @@ ensure_component() { # rustfmt and clippy come with most installations
     cargo "$1" --version >/dev/null 2>&1 || rustup component add "$2"
 }
 
-ensure_c_compiler() {
-    needs_c_compiler || return 0
-    command -v cc >/dev/null && command -v make >/dev/null && return 0
+ensure_c_tools() { # programs in C are compiled, run, and run under valgrind
+    command -v gcc >/dev/null && command -v g++ >/dev/null && command -v make >/dev/null && command -v valgrind >/dev/null && return 0
     local root=""
     [ "$(id -u)" -eq 0 ] || root="sudo"
     if command -v apt-get >/dev/null; then
-        $root apt-get update -q && $root apt-get install -qy gcc libc6-dev make
+        $root apt-get update -q && $root apt-get install -qy gcc g++ libc6-dev make valgrind
     else
-        echo "a C compiler and make are missing: install them (gcc, make)"
+        echo "a C compiler, make or valgrind is missing: install gcc, g++, make, valgrind"
         return 1
     fi
+}
+
+dropin() { # all that takes LMDB's place, below its bound of size; and its benchmark runs
+    local dir result
+    dir=$(mktemp -d) || return 1
+    cargo run --quiet -p xtask -- dropin "$dir" && tools/dropin-bench/smoke.sh "$dir"
+    result=$?
+    rm -rf "$dir"
+    return $result
 }
 
 sim_short() { # the short run: a fixed set of seeds, a few minutes at most
@@ -53,11 +57,12 @@ loom_models() {
 ensure_cargo || exit 1
 step "tools" ensure_component fmt rustfmt
 step "lint tools" ensure_component clippy clippy
-step "C compiler" ensure_c_compiler
+step "C compiler, valgrind" ensure_c_tools
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets -- -D warnings
 step "docs" env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 step "tests" limit cargo test --workspace
+step "drop-in for LMDB" dropin
 if [ -f crates/sim/Cargo.toml ]; then
     step "simulated disk" sim_short
     step "planted bugs" planted_bugs

@@ -303,6 +303,9 @@ impl Both {
             let (ours, theirs) = (ours.len(), theirs.len());
             return Err(format!("{ours} records, LMDB has {theirs}, the first other one: {at:?}"));
         }
+        if let Some(i) = self.ours.miscounted(&ours) {
+            return Err(format!("record {i} is counted otherwise"));
+        }
         let (ours, theirs) = (self.ours.entries(), self.lmdb.entries());
         if ours != theirs {
             return Err(format!("{ours} are counted, LMDB counts {theirs}"));

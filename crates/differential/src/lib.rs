@@ -3,8 +3,9 @@
 //!
 //! `program` makes programs, `lmdb` and `ours` run their steps, `compare` runs both side by side and
 //! knows which of LMDB's answers its contract leaves open, `isolate` keeps crashes of LMDB away,
-//! `shrink` makes failing programs small.
+//! `shrink` makes failing programs small. `bulk` is LMDB for the figures of `examples/figures.rs`.
 
+pub mod bulk;
 pub mod compare;
 pub mod isolate;
 pub mod lmdb;

@@ -23,13 +23,21 @@ pub struct Ours {
     cursors: Vec<Option<(CursorId, usize)>>,
 }
 
+/// Half of the kinds of tables count their records: the answers must not differ.
+fn is_counted(kind: &Kind) -> bool {
+    matches!(kind.keys, Order::Bytes | Order::Integer(8))
+}
+
 fn options(kind: &Kind) -> TableOptions {
     let order = |order| match order {
         Order::Bytes => KeyOrder::Bytes,
         Order::Reversed => KeyOrder::Reversed,
         Order::Integer(_) => KeyOrder::Integer,
     };
-    let options = TableOptions::new().key_order(order(kind.keys));
+    let mut options = TableOptions::new().key_order(order(kind.keys));
+    if is_counted(kind) {
+        options = options.counted();
+    }
     match kind.values {
         Values::One => options,
         Values::Many { order: values, fixed: None } => options.value_order(order(values)),
@@ -95,6 +103,22 @@ impl Ours {
         self.depth = 0;
         self.cursors.fill(None);
         Ok(())
+    }
+
+    /// The first of some records that a counted table does not find by its number, or whose rank is
+    /// another.
+    pub fn miscounted(&mut self, records: &[(Vec<u8>, Vec<u8>)]) -> Option<usize> {
+        if !is_counted(&self.kind) {
+            return None;
+        }
+        let (txn, table) = self.parts();
+        let table = txn.at(table).expect("the table is open");
+        (0..records.len()).step_by(records.len() / 7 + 1).find(|i| {
+            let (key, value) = (&records[*i].0[..], &records[*i].1[..]);
+            let found = table.nth(*i as u64).expect("it can be read");
+            let rank = table.rank_of_pair(key, value).expect("it can be read");
+            found != Some((key, value)) || rank != *i as u64
+        })
     }
 
     /// Problems that the full check finds.

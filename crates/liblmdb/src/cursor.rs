@@ -55,21 +55,7 @@ impl MDB_cursor {
     }
 
     fn attach(&mut self, txn: &mut MDB_txn) -> Result<()> {
-        txn.table(self.dbi)?;
-        let table = txn.slots.get(self.dbi as usize).and_then(|slot| slot.known());
-        match (&txn.work, table) {
-            (Work::Read(read), Some(Table::Read(table))) => {
-                // SAFETY: at the end of the transaction and when it is reset the cursor gives up its
-                // view, see `detach_all` and `leave_all`.
-                Ok(unsafe { self.walk.attach_read(read, table) }?)
-            }
-            (Work::Write(writer), Some(Table::Write(index))) => {
-                // SAFETY: the writer lives, see `MDB_txn::writer`; before each change the cursor gives
-                // up its view, see `park`.
-                Ok(unsafe { self.walk.attach_write(&**writer, *index) }?)
-            }
-            _ => Err(Code::BAD_TXN),
-        }
+        attach(&mut self.walk, txn, self.dbi)
     }
 
     /// The cursor where it stands on a record or beside one.
@@ -84,6 +70,24 @@ impl MDB_cursor {
 
     pub(crate) fn txn(&self) -> *mut MDB_txn {
         self.txn
+    }
+}
+
+fn attach(walk: &mut RawCursor, txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
+    txn.table(dbi)?;
+    let table = txn.slots.get(dbi as usize).and_then(|slot| slot.known());
+    match (&txn.work, table) {
+        (Work::Read(read), Some(Table::Read(table))) => {
+            // SAFETY: at the end of the transaction and when it is reset the cursor gives up its
+            // view, see `detach_all` and `leave_all`.
+            Ok(unsafe { walk.attach_read(read, table) }?)
+        }
+        (Work::Write(writer), Some(Table::Write(index))) => {
+            // SAFETY: the writer lives, see `MDB_txn::writer`; before each change the cursor gives
+            // up its view, see `park`.
+            Ok(unsafe { walk.attach_write(&**writer, *index) }?)
+        }
+        _ => Err(Code::BAD_TXN),
     }
 }
 
@@ -247,6 +251,23 @@ pub(crate) fn leave_all(txn: &mut MDB_txn) {
             cursor.walk.leave();
         }
     }
+}
+
+/// Asks a cursor at its place.
+pub(crate) fn question(
+    cursor: *mut MDB_cursor,
+    ask: fn(&mut RawCursor) -> zubilo::Result<bool>,
+) -> Result<bool> {
+    let cursor = cursor_of(cursor)?;
+    let txn = cursor.worker()?;
+    Ok(ask(cursor.walk(txn)?)?)
+}
+
+/// A cursor for one look-up; it is not used after the next change.
+pub(crate) fn walk_on(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<RawCursor> {
+    let mut walk = RawCursor::default();
+    attach(&mut walk, txn, dbi)?;
+    Ok(walk)
 }
 
 /// Takes a cursor off the list of its transaction.

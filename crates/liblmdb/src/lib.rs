@@ -2,7 +2,7 @@
 //! run on Zubilo.
 //!
 //! `abi` and `errors` hold what can never change; `guard` is the one way in; `env`, `txn`, `dbi`,
-//! `data`, `cursor` hold the exported functions by group. What differs from LMDB is told in
+//! `data`, `cursor` hold the exported functions by group, `more` those that LMDB does not have. What differs from LMDB is told in
 //! `docs/lmdb-compatibility.md`. State that programs cannot see lies in the engine; here is only
 //! what LMDB's rules add: who may use which handle, and when.
 
@@ -16,5 +16,6 @@ mod dbi;
 mod env;
 mod errors;
 mod guard;
+mod more;
 mod txn;
 mod version;

@@ -27,6 +27,8 @@ pub struct MDB_txn {
     magic: Magic,
     env: *mut MDB_env,
     pub(crate) work: Work,
+    /// Whoever called back with it ends it.
+    lent: bool,
     /// An error has ended it: it can only be aborted.
     pub(crate) dead: bool,
     parent: *mut MDB_txn,
@@ -57,6 +59,7 @@ impl MDB_txn {
             magic: Magic::TXN,
             env,
             work,
+            lent: false,
             dead: false,
             parent: std::ptr::null_mut(),
             child: std::ptr::null_mut(),
@@ -253,6 +256,32 @@ fn begin_child(env: &MDB_env, parent: *mut MDB_txn, flags: c_uint) -> Result<Box
     child.new_handles = outer.new_handles.clone();
     outer.child = &mut *child;
     Ok(child)
+}
+
+/// Runs a program's function in the engine's transaction, which somebody else commits if it gives 0.
+pub(crate) fn run_lent(
+    env: *mut MDB_env,
+    writer: &mut WriteTxn,
+    run: impl FnOnce(*mut MDB_txn) -> c_int,
+) -> c_int {
+    let this = match env_of(env) {
+        Ok(this) => this,
+        Err(code) => return code.0,
+    };
+    let opened = match this.opened() {
+        Ok(opened) => opened,
+        Err(code) => return code.0,
+    };
+    let map_size = this.map_size.load(Ordering::Relaxed);
+    if map_size > 0 {
+        writer.raw_set_limit(limit_of(map_size));
+    }
+    opened.writing.store(true, Ordering::SeqCst);
+    let mut txn = Box::new(MDB_txn::new(env, Work::Write(writer), opened.handles.now()));
+    txn.lent = true;
+    let txn = Box::into_raw(txn);
+    let code = run(txn);
+    end::end_lent(txn, code)
 }
 
 #[unsafe(no_mangle)]

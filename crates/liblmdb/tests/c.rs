@@ -1,5 +1,5 @@
 //! Programs in C, compiled with our header and with the original's where it is installed, run on
-//! our library; under valgrind where that is installed.
+//! our library; with sanitizers, and under valgrind where that is installed.
 
 mod common;
 
@@ -42,34 +42,53 @@ fn installed(dir: &Path) -> PathBuf {
     lib
 }
 
+/// How a program is watched while it runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Watch {
+    Nothing,
+    /// Compiled with the address and undefined-behaviour sanitizers.
+    Sanitizers,
+    Valgrind,
+}
+
 fn runs(name: &str) {
     let dir = tempfile::tempdir().expect("a directory");
     let lib = installed(dir.path());
     for (i, header) in headers().iter().enumerate() {
-        let program = dir.path().join(format!("{name}{i}"));
-        let mut cc = compiler("gcc", header);
-        cc.args(["-std=c11", "-D_GNU_SOURCE", "-o"]).arg(&program);
-        cc.arg(sources().join(format!("{name}.c"))).arg("-L").arg(&lib);
-        run(cc.args(["-llmdb", "-pthread"]));
-        let valgrind = Command::new("valgrind").arg("--version").output().is_ok();
-        for careful in [false, true].into_iter().filter(|careful| !careful || valgrind && i == 0) {
+        for watch in [Watch::Nothing, Watch::Sanitizers, Watch::Valgrind] {
+            let valgrind = || Command::new("valgrind").arg("--version").output().is_ok();
+            let watched = watch != Watch::Nothing;
+            if watched && i > 0 || watch == Watch::Valgrind && !valgrind() {
+                continue;
+            }
+            let program = dir.path().join(name);
+            let mut cc = compiler("gcc", header);
+            if watch == Watch::Sanitizers {
+                cc.args(["-fsanitize=address,undefined", "-fno-sanitize-recover"]);
+            }
+            cc.args(["-std=c11", "-D_GNU_SOURCE", "-o"]).arg(&program);
+            // Beside LMDB's own header ours for the rest is found too.
+            cc.arg("-idirafter").arg(&headers()[0]);
+            cc.arg(sources().join(format!("{name}.c"))).arg("-L").arg(&lib);
+            run(cc.args(["-llmdb", "-pthread"]));
             let store = tempfile::tempdir_in(dir.path()).expect("a directory");
-            let mut command = match careful {
-                false => Command::new(&program),
-                true => {
-                    let mut valgrind = Command::new("valgrind");
-                    valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full"]);
-                    valgrind
-                        .args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
-                    valgrind.arg(&program);
-                    valgrind
-                }
-            };
             // `data` wants the path of a file, the others one of a directory.
             let path = if name == "data" { store.path().join("file") } else { store.path().into() };
-            run(command.arg(path).env("LD_LIBRARY_PATH", &lib));
+            run(under(watch, &program).arg(path).env("LD_LIBRARY_PATH", &lib));
         }
     }
+}
+
+/// The command that runs a program, watched.
+fn under(watch: Watch, program: &Path) -> Command {
+    if watch != Watch::Valgrind {
+        return Command::new(program);
+    }
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full"]);
+    valgrind.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
+    valgrind.arg(program);
+    valgrind
 }
 
 #[test]
@@ -80,6 +99,16 @@ fn wrong_arguments_and_dead_handles_give_codes() {
 #[test]
 fn transactions_threads_and_handles_keep_the_rules() {
     runs("rules");
+}
+
+#[test]
+fn forks_second_handles_and_foreign_files_do_no_harm() {
+    runs("process");
+}
+
+#[test]
+fn what_lmdb_does_not_have_works() {
+    runs("more");
 }
 
 #[test]

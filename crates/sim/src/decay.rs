@@ -38,7 +38,7 @@ impl Aged {
                     let len = if rng.one_in(40) { 9000 } else { rng.below(200) as usize };
                     let value: Vec<u8> = (0..len).map(|_| rng.number() as u8).collect();
                     table.put(&key, &value)?;
-                    model.insert(key, value.into());
+                    model.put(&key, value);
                 }
             }
             txn.commit()?;

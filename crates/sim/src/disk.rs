@@ -214,7 +214,8 @@ impl SimDisk {
     /// Runs `hook` before each call, outside of the disk's own lock. It is not called for calls that
     /// it causes itself.
     pub fn set_hook(&self, hook: Option<Hook>) {
-        self.state().hook = hook;
+        let before = std::mem::replace(&mut self.state().hook, hook);
+        drop(before); // It may close a store, which uses the disk.
     }
 
     /// The medium decays: a bit of the file flips.
@@ -234,7 +235,12 @@ impl SimDisk {
         let hook = self.state().hook.take();
         if let Some(mut hook) = hook {
             hook(call);
-            self.state().hook.get_or_insert(hook);
+            let mut state = self.state();
+            match state.hook {
+                None => state.hook = Some(hook),
+                // Dropped when nothing is locked: it may close a store.
+                Some(_) => drop((state, hook)),
+            }
         }
     }
 

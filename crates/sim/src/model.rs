@@ -1,12 +1,143 @@
 //! What the store should hold: one map a table, one state a commit.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use zubilo::ReadTxn;
+use zubilo::{KeyOrder, ReadTxn, TableOptions};
 
-/// The records of a table.
-pub type Table = BTreeMap<Vec<u8>, Arc<[u8]>>;
+/// How many values a key has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Values {
+    /// One.
+    #[default]
+    One,
+    /// Many, of any lengths.
+    Many,
+    /// Many, all of one length.
+    Fixed,
+}
+
+/// What a table was created as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kind {
+    /// Values under a key.
+    pub values: Values,
+    /// Keys are sorted from their last byte on.
+    pub reversed: bool,
+}
+
+impl Kind {
+    /// As the store is told.
+    pub fn options(self) -> TableOptions {
+        let order = if self.reversed { KeyOrder::Reversed } else { KeyOrder::Bytes };
+        let options = TableOptions::new().key_order(order);
+        match self.values {
+            Values::One => options,
+            Values::Many => options.duplicates(),
+            Values::Fixed => options.fixed_duplicates(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Held {
+    One(Arc<[u8]>),
+    Many(BTreeSet<Arc<[u8]>>),
+}
+
+/// The records of a table, by keys in the form whose bytes sort as the table does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// What it was created as.
+    pub kind: Kind,
+    records: BTreeMap<Vec<u8>, Held>,
+}
+
+impl Table {
+    /// An empty one.
+    pub fn new(kind: Kind) -> Table {
+        Table { kind, records: BTreeMap::new() }
+    }
+
+    fn form(&self, key: &[u8]) -> Vec<u8> {
+        match self.kind.reversed {
+            true => key.iter().rev().copied().collect(),
+            false => key.to_vec(),
+        }
+    }
+
+    /// Puts a value in the place of the one there is, or adds it to the others.
+    pub fn put(&mut self, key: &[u8], value: Vec<u8>) {
+        let (key, value) = (self.form(key), value.into());
+        if self.kind.values == Values::One {
+            self.records.insert(key, Held::One(value));
+            return;
+        }
+        match self.records.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(Held::Many(BTreeSet::from([value])));
+            }
+            Entry::Occupied(mut place) => {
+                if let Held::Many(values) = place.get_mut() {
+                    values.insert(value);
+                }
+            }
+        }
+    }
+
+    /// Removes a key with all its values.
+    pub fn delete(&mut self, key: &[u8]) {
+        self.records.remove(&self.form(key));
+    }
+
+    /// Removes one value of a key.
+    pub fn delete_value(&mut self, key: &[u8], value: &[u8]) {
+        if let Entry::Occupied(mut place) = self.records.entry(self.form(key))
+            && let Held::Many(values) = place.get_mut()
+        {
+            values.remove(value);
+            if values.is_empty() {
+                place.remove();
+            }
+        }
+    }
+
+    /// Removes the keys from one to before another one.
+    pub fn delete_range(&mut self, from: &[u8], to: &[u8]) {
+        let (from, to) = (self.form(from), self.form(to));
+        self.records.retain(|key, _| *key < from || *key >= to);
+    }
+
+    /// The `n`th value of a key that has many, counted round.
+    pub fn value(&self, key: &[u8], n: u64) -> Option<Arc<[u8]>> {
+        match self.records.get(&self.form(key))? {
+            Held::Many(values) => values.iter().nth(n as usize % values.len()).cloned(),
+            Held::One(_) => None,
+        }
+    }
+
+    fn len(&self) -> usize {
+        let count = |held: &Held| match held {
+            Held::One(_) => 1,
+            Held::Many(values) => values.len(),
+        };
+        self.records.values().map(count).sum()
+    }
+
+    /// Keys, in order and as they were given, each with each of its values.
+    fn pairs(&self) -> impl Iterator<Item = (Vec<u8>, &Arc<[u8]>)> {
+        self.records.iter().flat_map(move |(key, held)| {
+            let (one, many) = match held {
+                Held::One(value) => (Some(value), None),
+                Held::Many(values) => (None, Some(values)),
+            };
+            let values = one.into_iter().chain(many.into_iter().flatten());
+            values.map(move |value| (self.form(key), value))
+        })
+    }
+}
+
 /// All tables by name.
 pub type State = BTreeMap<Vec<u8>, Arc<Table>>;
 
@@ -82,12 +213,12 @@ pub fn compare(read: &ReadTxn, state: &State) -> Result<(), String> {
         if found.len() != table.len() as u64 {
             return Err(format!("{name_text}: {} records, not {}", found.len(), table.len()));
         }
-        let mut expected = table.iter();
+        let mut expected = table.pairs();
         for record in found.iter() {
             let (key, value) = record.map_err(text)?;
             match expected.next() {
-                Some((k, v)) if k.as_slice() == key && **v == *value => {}
-                Some((k, v)) if k.as_slice() == key => {
+                Some((k, v)) if k == key && **v == *value => {}
+                Some((k, v)) if k == key => {
                     let at = v.iter().zip(value).position(|(a, b)| a != b);
                     return Err(format!(
                         "{name_text}: value of {key:x?} differs at {at:?}, {} for {} bytes",

@@ -53,6 +53,10 @@ pub struct Shape {
     pub nested_one_in: u64,
     /// One in so many changes deletes a range; 0 for none.
     pub ranges_one_in: u64,
+    /// One in so many new tables may have many values under a key, or another order; 0 for none.
+    pub many_one_in: u64,
+    /// Most values that come or go at once.
+    pub burst: u64,
 }
 
 /// A workload.
@@ -98,6 +102,19 @@ const SMALL: Shape = Shape {
     tables_one_in: 0,
     nested_one_in: 12,
     ranges_one_in: 40,
+    many_one_in: 0,
+    burst: 0,
+};
+
+/// Few keys with many values: alone, in small sets, in trees of their own.
+const MANY: Shape = Shape {
+    keys: 9,
+    changes: 14,
+    value: 90,
+    ranges_one_in: 25,
+    many_one_in: 1,
+    burst: 160,
+    ..SMALL
 };
 
 fn plain(name: &'static str, mode: Mode, shape: Shape) -> Plan {
@@ -131,6 +148,8 @@ pub fn all() -> Vec<Plan> {
     let mut plans = sync_plans();
     plans.extend(weak_plans());
     plans.extend(hostile_plans());
+    plans.extend(many_plans());
+    plans.extend(map_plans());
     plans
 }
 
@@ -223,6 +242,47 @@ fn hostile_plans() -> Vec<Plan> {
             shape: Shape { keys: 20, changes: 3, tables: 1, ..SMALL },
             ..weak("faults-syncs", Twist::Faults)
         },
+    ]
+}
+
+/// Tables with many values under a key, and with keys in another order.
+fn many_plans() -> Vec<Plan> {
+    let mixed = Shape { many_one_in: 2, tables: 6, tables_one_in: 10, nested_one_in: 5, ..MANY };
+    let spill = Shape { changes: 40, burst: 400, ..MANY };
+    let weak = |name| Plan { sync_one_in: 5, ..plain(name, Mode::NoSync, MANY) };
+    vec![
+        plain("many-sync", Mode::Sync, MANY),
+        plain("many-tables", Mode::Sync, mixed),
+        Plan { dirty_limit: 24 << 10, ..plain("many-spill", Mode::Sync, spill) },
+        weak("many-nosync"),
+        Plan { twist: Twist::Hostile, steps: 70, ..weak("many-hostile") },
+        Plan { twist: Twist::Processes, lock_file: true, steps: 70, ..weak("many-processes") },
+        Plan { twist: Twist::Faults, ..plain("many-faults", Mode::Sync, MANY) },
+    ]
+}
+
+/// Stores written through a map, whose pages the kernel writes back when it likes.
+fn map_plans() -> Vec<Plan> {
+    let large = Shape { large_one_in: 6, large: 30_000, keys: 80, ranges_one_in: 12, ..SMALL };
+    let map = |name, mode, twist| Plan {
+        writable: true,
+        twist,
+        steps: 60,
+        sync_one_in: if mode == Mode::Sync { 0 } else { 5 },
+        ..plain(name, mode, large)
+    };
+    vec![
+        map("map-kills-sync", Mode::Sync, Twist::Kills),
+        map("map-kills", Mode::NoSync, Twist::Kills),
+        map("map-interleaved", Mode::NoSync, Twist::Interleaved),
+        map("map-faults", Mode::NoSync, Twist::Faults),
+        Plan { lock_file: true, ..map("map-processes", Mode::NoSync, Twist::Processes) },
+        Plan {
+            dirty_limit: 24 << 10,
+            shape: Shape { changes: 60, value: 400, ..large },
+            ..map("map-spill", Mode::NoSync, Twist::Plain)
+        },
+        Plan { shape: MANY, ..map("map-many", Mode::NoSync, Twist::Plain) },
     ]
 }
 

@@ -15,7 +15,7 @@ use crate::watch::{beat, watch};
 /// Writes below which all subsets are tried, where a workload asks for it.
 const EXHAUSTIVE_MAX: usize = 7;
 /// Crashes after which no further one is tried.
-const GENERATIONS: u32 = 2;
+const GENERATIONS: u32 = 3;
 
 /// What runs found.
 #[derive(Clone, Debug, Default)]

@@ -414,3 +414,47 @@ fn a_failed_flush_of_an_open_is_remembered() {
     txn.commit().unwrap();
     assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 1);
 }
+
+/// Three checkpoints of one commit, two of them killed, filled all slots with copies of its meta: all
+/// were called needed, and no commit was possible any more. Found by kills of real processes.
+#[test]
+fn copies_of_the_newest_meta_leave_room_for_the_next() {
+    let (disk, lock) = (SimDisk::new(&[], false), LockFile::new("copies"));
+    let weak = || lock.open(&disk, Options::new().durability(Durability::NoSync)).unwrap();
+    let (first, second, third) = (weak(), weak(), weak());
+    commit(&first, 1).unwrap();
+    first.sync().unwrap();
+    commit(&first, 2).unwrap();
+    // Each begins before the one around it has flushed, and dies when its meta is written.
+    let dies = |disk: &SimDisk, env: &Env| {
+        assert!(catch_unwind(AssertUnwindSafe(|| env.sync())).is_err(), "nothing was killed");
+        assert!(disk.unplan());
+    };
+    let (outer, inner) = (disk.clone(), disk.clone());
+    // These stay open: to close one would be a checkpoint.
+    let (second_there, third_there) = (second.clone(), third.clone());
+    disk.set_hook(Some(Box::new(move |_| {
+        let (disk, third) = (inner.clone(), third_there.clone());
+        let mut in_second = true;
+        inner.set_hook(Some(Box::new(move |_| {
+            if std::mem::take(&mut in_second) {
+                disk.plan(Call::Sync, 1, Effect::KillBefore, false);
+                dies(&disk, &third);
+                disk.plan(Call::Sync, 1, Effect::KillBefore, false);
+            }
+        })));
+        dies(&outer, &second_there);
+        outer.set_hook(Some(Box::new(|_| ())));
+    })));
+    first.sync().unwrap();
+    disk.set_hook(None);
+    for i in 3..9 {
+        commit(&first, i).unwrap();
+        assert_eq!(value(&first), i);
+        let found = value(&open(&power_cut(&disk, Choice::All), 2, Durability::Sync));
+        assert_eq!(found, 2);
+    }
+    first.sync().unwrap();
+    assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 8);
+    drop((second, third));
+}

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use zubilo::{Env, ReadTxn};
+use zubilo::{Env, KeyOrder, ReadTxn, TableOptions};
 
 use crate::encoding::{EncodingArgs, escape};
 use crate::failure::{Code, Doing, Done, Failure};
@@ -80,7 +80,14 @@ fn dump(read: &ReadTxn, names: &[Vec<u8>], writer: &mut dyn Writer) -> Done<()> 
                 "zubilo: dump: the table \"{name}\" is empty, this format leaves it out"
             ));
         }
-        writer.table(name)?;
+        if !writer.keeps_options() && !is_plain(&table.options()) {
+            let name = escape(name);
+            progress.note(&format!(
+                "zubilo: dump: the table \"{name}\" has an order or many values under a key, which \
+                 this format does not tell: make the table before you load it"
+            ));
+        }
+        writer.table(name, &table.options())?;
         for record in table.iter() {
             let what = || format!("read the table \"{}\"", escape(name));
             let (key, value) = record.map_err(|error| Failure::store(what(), &error))?;
@@ -93,4 +100,9 @@ fn dump(read: &ReadTxn, names: &[Vec<u8>], writer: &mut dyn Writer) -> Done<()> 
         writer.table_end()?;
     }
     Ok(())
+}
+
+/// Whether a table has what a new one has without being asked.
+fn is_plain(options: &TableOptions) -> bool {
+    options.keys() == KeyOrder::Bytes && !options.has_duplicates()
 }

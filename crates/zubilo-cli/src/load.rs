@@ -82,7 +82,7 @@ pub(crate) fn run(args: &LoadArgs) -> Done {
     let input = Input { inner: input, read: 0, progress: &progress };
     let mut reader = reader(args, input, default_table);
     let mut load = Load::new(args, &env);
-    if let Err(failure) = load.all(reader.as_mut(), &progress) {
+    if let Err(failure) = load.all(reader.as_mut()) {
         return Err(failure.and(&interrupt::committed(load.committed)));
     }
     drop(reader);
@@ -168,12 +168,9 @@ impl<'l> Load<'l> {
         }
     }
 
-    fn all(&mut self, reader: &mut dyn Reader, progress: &Progress) -> Done<()> {
+    fn all(&mut self, reader: &mut dyn Reader) -> Done<()> {
         let mut entry = Entry::default();
         while let Some(event) = reader.next(&mut entry).map_err(|stop| self.stopped(stop))? {
-            if let Some(warning) = reader.take_warning() {
-                progress.note(&format!("zubilo: load: {warning}"));
-            }
             if interrupt::came() {
                 return Err(interrupted());
             }
@@ -192,7 +189,10 @@ impl<'l> Load<'l> {
             Some(txn) => txn,
             none => none.insert(self.args.write.begin(self.env)?),
         };
-        let opened = txn.table_or_create(&entry.table);
+        let opened = match event {
+            Event::Table => txn.table_or_create_with(&entry.table, &entry.options),
+            Event::Record => txn.table_or_create(&entry.table),
+        };
         let mut table = opened.map_err(|error| Failure::store(what(), &error))?;
         if self.table.as_ref() != Some(&entry.table) {
             self.table = Some(entry.table.clone());
@@ -203,6 +203,10 @@ impl<'l> Load<'l> {
         }
         let is_new = match self.args.existing {
             Existing::Replace => table.put(&entry.key, &entry.value).map(|()| true),
+            // What can be there already is the record, where a key can have many values.
+            Existing::Keep | Existing::Fail if table.options().has_duplicates() => {
+                table.insert_value(&entry.key, &entry.value)
+            }
             Existing::Keep | Existing::Fail => table.insert(&entry.key, &entry.value),
         };
         let is_new = is_new.map_err(|error| Failure::store(what(), &error))?;

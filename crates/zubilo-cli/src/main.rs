@@ -10,9 +10,11 @@ mod demo;
 mod drop;
 mod dump;
 mod encoding;
+mod export;
 mod failure;
 mod formats;
 mod get;
+mod import;
 mod interrupt;
 mod load;
 mod opening;
@@ -60,6 +62,10 @@ enum Command {
     Dump(dump::DumpArgs),
     /// Reads records from a file or standard input into tables
     Load(load::LoadArgs),
+    /// Takes over all tables of a data file of LMDB into a new store, and compares them
+    Import(import::ImportArgs),
+    /// Writes tables as a dump that LMDB's own mdb_load reads
+    Export(export::ExportArgs),
     /// Copies the store while it is used, to a file or standard output
     Copy(copy::CopyArgs),
     /// Removes a table, or all of its records
@@ -80,6 +86,8 @@ fn main() -> ExitCode {
         Command::Chk(args) => end(chk::run(&args), args.store.json, Listener::View),
         Command::Dump(args) => end(dump::run(&args), args.store.json, Listener::Archive),
         Command::Load(args) => end(load::run(&args), args.store.json, Listener::View),
+        Command::Import(args) => end(import::run(&args), args.store.json, Listener::View),
+        Command::Export(args) => end(export::run(&args), args.store.json, Listener::Archive),
         Command::Copy(args) => end(copy::run(&args), args.store.json, Listener::Archive),
         Command::Drop(args) => end(drop::run(&args), args.store.json, Listener::View),
         #[cfg(feature = "demo")]

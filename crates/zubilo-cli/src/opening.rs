@@ -79,7 +79,7 @@ pub(crate) struct CreateArgs {
     page_size: Option<String>,
 }
 
-const PAGE_SIZES: [&str; 5] = ["4096", "8192", "16384", "32768", "65536"];
+pub(crate) const PAGE_SIZES: [&str; 5] = ["4096", "8192", "16384", "32768", "65536"];
 
 impl ReadArgs {
     /// Opens an existing store for reading only.
@@ -111,6 +111,11 @@ impl StoreArgs {
             options = options.page_size(size);
         }
         self.open(options, "name an existing store, or add --create")
+    }
+
+    /// Makes a store.
+    pub(crate) fn make(&self, options: Options) -> Done<Env> {
+        self.open(options.create(true), "name a file in a folder that exists")
     }
 
     fn open(&self, options: Options, missing: &str) -> Done<Env> {

@@ -120,7 +120,7 @@ fn branches(random: &mut Random) -> Vec<Vec<u8>> {
     (0..PAGES)
         .map(|_| {
             let mut page = vec![0; PAGE];
-            branch::init_with(&mut page, 1, 1, false, 1);
+            branch::init_with(&mut page, 1, 1, false, false, 1);
             loop {
                 // Six bytes tell apart neighbours of a large tree.
                 let separator = &key16(random.next() & 0xFFFF_FFFF_FFFF)[..14];

@@ -16,12 +16,14 @@ const FUNCTION_LINES_MAX: usize = 70;
 const LONG_FUNCTIONS: [(&str, &str); 0] = [];
 
 /// Code that reads bytes of the file: nothing in it may panic on what it finds.
-const PARSERS: [&str; 5] = [
+const PARSERS: [&str; 7] = [
     "crates/zubilo/src/page/",
     "crates/zubilo/src/tree/",
     "crates/zubilo/src/space/codec.rs",
     "crates/zubilo/src/env/meta.rs",
     "crates/zubilo/src/env/ledger.rs",
+    "crates/zubilo-typed/src/",
+    "crates/lmdb-file/src/",
 ];
 const PANICS: [&str; 7] =
     [".unwrap()", ".expect(", "panic!", "unreachable!", "todo!", "unimplemented!", "assert!("];
@@ -165,7 +167,8 @@ fn parsers_cannot_panic() {
             let code = code.replace("debug_assert!(", "");
             for panic in PANICS.iter().filter(|p| code.contains(**p)) {
                 // Checked when the crate is compiled.
-                if !code.trim_start().starts_with("const _: () = assert!(") {
+                let checks = ["const _: () = assert!(", "const { assert!("];
+                if !checks.iter().any(|check| code.trim_start().starts_with(check)) {
                     problems.push(format!("{}:{line}: {panic}", source.path));
                 }
             }

@@ -131,8 +131,26 @@ enum Gives {
     Value,
 }
 
+#[inline(always)]
 fn get(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: u32) -> Result<()> {
     let txn = cursor.worker()?;
+    // By far the most frequent.
+    if how == op::NEXT && cursor.walk.is_attached() {
+        let (next_key, value) = cursor.walk.step()?.ok_or(Code::NOTFOUND)?;
+        give(key, next_key);
+        give(data, value);
+        return Ok(());
+    }
+    get_any(cursor, txn, key, data, how)
+}
+
+fn get_any(
+    cursor: &mut MDB_cursor,
+    txn: &mut MDB_txn,
+    key: *mut MDB_val,
+    data: *mut MDB_val,
+    how: u32,
+) -> Result<()> {
     if let Some(free) = &mut cursor.free {
         free.go(how)?;
         give(key, free.key());

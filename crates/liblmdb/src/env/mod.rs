@@ -14,6 +14,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use zubilo::Geometry;
+
 pub(crate) use self::info::{FIRST_TXN, stat_of};
 use crate::abi::{self, MDB_assert_func};
 use crate::dbi::Handles;
@@ -40,6 +42,9 @@ struct Settings {
     max_dbs: u32,
     context: *mut c_void,
     on_assert: Option<MDB_assert_func>,
+    /// For a store that is made; 0 leaves it to the engine.
+    page_size: u32,
+    geometry: Geometry,
 }
 
 /// What an open environment has.
@@ -77,6 +82,32 @@ impl MDB_env {
     /// What an open environment has, though it may have failed.
     pub(crate) fn opened_or_failed(&self) -> Option<&Opened> {
         self.opened.get()
+    }
+
+    /// Changes what a store that is made at the open gets.
+    pub(crate) fn before_open(
+        &self,
+        change: impl FnOnce(&mut Geometry, &mut u32) -> Result<()>,
+    ) -> Result<()> {
+        let settings = &mut *self.settings();
+        change(&mut settings.geometry, &mut settings.page_size)
+    }
+
+    pub(crate) fn set_map_size(&self, size: u64) -> Result<()> {
+        settings::set_map_size(self, size)
+    }
+
+    /// Closes the store; with `sync` all commits are durable then.
+    pub(crate) fn close(mut self, sync: bool) -> Result<()> {
+        self.magic = Magic::DEAD;
+        match self.opened.take() {
+            Some(opened) if sync => Ok(opened.store.close()?),
+            Some(opened) => {
+                opened.store.close_without_sync();
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn has(&self, flags: u32) -> bool {
@@ -127,6 +158,8 @@ pub unsafe extern "C" fn mdb_env_create(env: *mut *mut MDB_env) -> c_int {
             max_dbs: 0,
             context: std::ptr::null_mut(),
             on_assert: None,
+            page_size: 0,
+            geometry: Geometry::default(),
         };
         let made = Box::new(MDB_env {
             magic: Magic::ENV,

@@ -29,7 +29,12 @@ pub(super) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
     let mut settings = env.settings();
     let (data, lock) = names::files(path, flags & flag::NOSUBDIR != 0);
     let wanted = env.map_size.load(Ordering::Relaxed);
-    let options = Options::new()
+    let mut options = Options::new();
+    if settings.page_size > 0 {
+        options = options.page_size(settings.page_size);
+    }
+    let options = options
+        .geometry(settings.geometry)
         .lock_path(lock)
         .lock_file(flags & flag::NOLOCK == 0)
         .read_only(flags & flag::RDONLY != 0)

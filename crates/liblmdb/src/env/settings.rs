@@ -18,7 +18,7 @@ pub(super) fn map_size(env: &MDB_env, used: u64) -> u64 {
     }
 }
 
-fn set_map_size(env: &MDB_env, size: u64) -> Result<()> {
+pub(super) fn set_map_size(env: &MDB_env, size: u64) -> Result<()> {
     let Some(opened) = env.opened.get() else {
         env.map_size.store(size, Ordering::Relaxed);
         return Ok(());

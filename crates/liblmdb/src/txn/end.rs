@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use zubilo::WriteTxn;
@@ -15,6 +16,9 @@ use super::{MDB_txn, Work, threads, txn_of};
 /// Commits a transaction with its child, if it has one. Whatever the result, it has ended.
 pub(super) fn commit(txn: *mut MDB_txn) -> Result<()> {
     let this = txn_of(txn)?;
+    if this.lent {
+        return Err(Code::BAD_TXN);
+    }
     if !this.child.is_null()
         && let Err(code) = commit(this.child)
     {
@@ -83,6 +87,9 @@ fn commit_child(txn: *mut MDB_txn) -> Result<()> {
 /// Ends a transaction without a trace, its child before.
 pub(super) fn abort(txn: *mut MDB_txn) {
     let Ok(this) = txn_of(txn) else { return };
+    if this.lent {
+        return;
+    }
     if !this.child.is_null() {
         abort(this.child);
     }
@@ -109,6 +116,21 @@ pub(super) fn abort(txn: *mut MDB_txn) {
     forget_handles(this);
     threads::release(&this.reads);
     bury(txn);
+}
+
+/// Takes a transaction back from the function it was lent to, and gives the function's result, or
+/// why it cannot be committed.
+pub(super) fn end_lent(txn: *mut MDB_txn, code: c_int) -> c_int {
+    let Ok(this) = txn_of(txn) else { return Code::BAD_TXN.0 };
+    if !this.child.is_null() {
+        abort(this.child);
+    }
+    cursor::free_all(this);
+    forget_handles(this);
+    stop_writing(this);
+    let dead = this.dead;
+    bury(txn);
+    if dead && code == 0 { Code::BAD_TXN.0 } else { code }
 }
 
 fn forget_handles(txn: &mut MDB_txn) {

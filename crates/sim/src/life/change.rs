@@ -3,9 +3,9 @@
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use zubilo::{Error, WriteTxn};
+use zubilo::{Error, WriteTable, WriteTxn};
 
-use crate::model::State;
+use crate::model::{Kind, State, Table, Values};
 use crate::plan::Shape;
 use crate::rng::Rng;
 
@@ -81,8 +81,9 @@ fn change_tables(
     name: Vec<u8>,
 ) -> zubilo::Result<()> {
     if let Entry::Vacant(place) = state.entry(name.clone()) {
-        txn.create_table(&name, zubilo::TableOptions::new())?;
-        place.insert(Arc::default());
+        let kind = kind(rng, shape);
+        txn.create_table(&name, kind.options())?;
+        place.insert(Arc::new(Table::new(kind)));
         return Ok(());
     }
     match rng.below(3) {
@@ -100,10 +101,23 @@ fn change_tables(
         }
         _ => {
             txn.table(&name)?.clear()?;
-            state.insert(name, Arc::default());
+            let kind = state.get(&name).map(|table| table.kind).unwrap_or_default();
+            state.insert(name, Arc::new(Table::new(kind)));
         }
     }
     Ok(())
+}
+
+fn kind(rng: &mut Rng, shape: &Shape) -> Kind {
+    if shape.many_one_in == 0 || !rng.one_in(shape.many_one_in) {
+        return Kind::default();
+    }
+    let values = match rng.below(5) {
+        0 => Values::One,
+        1 | 2 => Values::Many,
+        _ => Values::Fixed,
+    };
+    Kind { values, reversed: rng.one_in(2) }
 }
 
 fn change_record(
@@ -113,7 +127,14 @@ fn change_record(
     shape: &Shape,
     name: Vec<u8>,
 ) -> zubilo::Result<()> {
-    let mut table = txn.table_or_create(&name)?;
+    let mut table = match state.get(&name) {
+        Some(_) => txn.table(&name)?,
+        None => {
+            let kind = kind(rng, shape);
+            state.insert(name.clone(), Arc::new(Table::new(kind)));
+            txn.create_table(&name, kind.options())?
+        }
+    };
     let model = Arc::make_mut(state.entry(name).or_default());
     let key = key(rng, shape);
     if shape.ranges_one_in > 0 && rng.one_in(shape.ranges_one_in) {
@@ -121,14 +142,52 @@ fn change_record(
         to.extend_from_slice(b"~");
         to[8] = b'9';
         table.delete_range(key.as_slice()..to.as_slice())?;
-        model.retain(|k, _| *k < key || *k >= to);
-    } else if rng.one_in(4) {
+        model.delete_range(&key, &to);
+        return Ok(());
+    }
+    let delete = rng.one_in(4);
+    if model.kind.values != Values::One {
+        return change_values(&mut table, model, rng, shape, &key, delete);
+    }
+    if delete {
         table.delete(&key)?;
-        model.remove(&key);
+        model.delete(&key);
     } else {
         let value = value(rng, shape);
         table.put(&key, &value)?;
-        model.insert(key, value.into());
+        model.put(&key, value);
+    }
+    Ok(())
+}
+
+/// One of many values, mostly; sometimes a burst, which makes of a small set a tree.
+fn change_values(
+    table: &mut WriteTable<'_>,
+    model: &mut Table,
+    rng: &mut Rng,
+    shape: &Shape,
+    key: &[u8],
+    delete: bool,
+) -> zubilo::Result<()> {
+    if delete && rng.one_in(4) {
+        table.delete(key)?;
+        model.delete(key);
+        return Ok(());
+    }
+    for _ in 0..if rng.one_in(6) { 1 + rng.below(shape.burst) } else { 1 } {
+        if delete {
+            let Some(value) = model.value(key, rng.number()) else { break };
+            table.delete_value(key, &value)?;
+            model.delete_value(key, &value);
+        } else {
+            let number = rng.below(100_000).to_le_bytes();
+            let mut value = number.to_vec();
+            if model.kind.values == Values::Many {
+                value.extend(std::iter::repeat_n(number[0], rng.below(shape.value) as usize));
+            }
+            table.insert_value(key, &value)?;
+            model.put(key, value);
+        }
     }
     Ok(())
 }

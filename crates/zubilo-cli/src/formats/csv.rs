@@ -6,6 +6,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
 use csv::{ByteRecord, ErrorKind, ReaderBuilder, Terminator, WriterBuilder};
+use zubilo::TableOptions;
 
 use super::{Bad, Entry, Event, Reader, Stop, Writer, unprintable};
 use crate::encoding::{Encoding, EncodingArgs, clip, escape};
@@ -168,7 +169,7 @@ impl CsvWriter {
 }
 
 impl Writer for CsvWriter {
-    fn table(&mut self, name: &[u8]) -> Done<()> {
+    fn table(&mut self, name: &[u8], _: &TableOptions) -> Done<()> {
         if !self.named {
             self.named = true;
             self.put(["table", "key", "value"])?;

@@ -4,6 +4,7 @@
 use std::io::BufRead;
 
 use serde_json::{Map, Value};
+use zubilo::TableOptions;
 
 use super::{Entry, Event, Lines, Reader, Stop, Writer};
 use crate::encoding::{from_json, to_json};
@@ -94,7 +95,7 @@ impl JsonlWriter {
 }
 
 impl Writer for JsonlWriter {
-    fn table(&mut self, name: &[u8]) -> Done<()> {
+    fn table(&mut self, name: &[u8], _: &TableOptions) -> Done<()> {
         self.table = to_json(name).to_string();
         self.out.line(&format!("{{\"table\":{}}}", self.table))
     }

@@ -9,6 +9,7 @@ use std::io::{self, BufRead};
 use std::path::Path;
 
 use clap::ValueEnum;
+use zubilo::TableOptions;
 
 pub(crate) use self::csv::{CsvReader, CsvWriter, Shape as CsvShape};
 pub(crate) use self::jsonl::{JsonlReader, JsonlWriter};
@@ -55,6 +56,8 @@ pub(crate) struct Entry {
     pub(crate) table: Vec<u8>,
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
+    /// What is fixed about the table, as far as the format tells.
+    pub(crate) options: TableOptions,
 }
 
 /// What is wrong with the input, and where.
@@ -84,17 +87,12 @@ pub(crate) trait Reader {
 
     /// The line where the last event began.
     fn line(&self) -> u64;
-
-    /// What the input says that the store cannot keep; given once.
-    fn take_warning(&mut self) -> Option<String> {
-        None
-    }
 }
 
 /// Takes tables and records.
 pub(crate) trait Writer {
     /// Before the records of a table.
-    fn table(&mut self, name: &[u8]) -> Done<()>;
+    fn table(&mut self, name: &[u8], options: &TableOptions) -> Done<()>;
 
     /// A record of the table named last.
     fn record(&mut self, key: &[u8], value: &[u8]) -> Done<()>;
@@ -110,6 +108,11 @@ pub(crate) trait Writer {
     /// Whether a table without records leaves a trace in this format.
     fn keeps_empty_tables(&self) -> bool {
         true
+    }
+
+    /// Whether the format tells orders and duplicates of tables.
+    fn keeps_options(&self) -> bool {
+        false
     }
 }
 

@@ -18,6 +18,8 @@
 
 use std::io::BufRead;
 
+use zubilo::{KeyOrder, TableOptions};
+
 use super::{Entry, Event, Lines, Reader, Stop, Writer};
 use crate::encoding::{Encoding, clip, digit, escape, hex, unhex, unhex_into};
 use crate::failure::Done;
@@ -30,18 +32,12 @@ pub(crate) struct TextReader<R> {
     default_table: Vec<u8>,
     /// In the data of a section.
     section: Option<Section>,
-    previous_key: Vec<u8>,
     begun: u64,
-    warning: Option<String>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Section {
     print: bool,
-    /// Keys may repeat.
-    duplicates: bool,
-    /// A record of this section has been seen.
-    started: bool,
 }
 
 /// What a header says.
@@ -50,20 +46,40 @@ struct Header {
     section: Section,
     name: Option<Vec<u8>>,
     exact_name: Option<Vec<u8>>,
-    /// An order of keys that tables here do not have.
-    foreign_order: Option<&'static str>,
+    flags: Flags,
+}
+
+/// What a header says about the table, by LMDB's names.
+#[derive(Default)]
+struct Flags {
+    reversekey: bool,
+    integerkey: bool,
+    dupsort: bool,
+    dupfixed: bool,
+    integerdup: bool,
+    reversedup: bool,
+}
+
+impl Flags {
+    /// The options of a table that sorts so.
+    fn options(&self) -> TableOptions {
+        let order = |integer, reversed| match (integer, reversed) {
+            (true, _) => KeyOrder::Integer,
+            (false, true) => KeyOrder::Reversed,
+            (false, false) => KeyOrder::Bytes,
+        };
+        let options = TableOptions::new().key_order(order(self.integerkey, self.reversekey));
+        if !self.dupsort {
+            return options;
+        }
+        let options = options.value_order(order(self.integerdup, self.reversedup));
+        if self.dupfixed { options.fixed_duplicates() } else { options }
+    }
 }
 
 impl<R: BufRead> TextReader<R> {
     pub(crate) fn new(input: R, default_table: Vec<u8>) -> TextReader<R> {
-        TextReader {
-            lines: Lines::new(input),
-            default_table,
-            section: None,
-            previous_key: Vec::new(),
-            begun: 0,
-            warning: None,
-        }
+        TextReader { lines: Lines::new(input), default_table, section: None, begun: 0 }
     }
 
     /// Reads a header; none at the end of the input.
@@ -104,13 +120,7 @@ impl<R: BufRead> TextReader<R> {
     fn begin(&mut self, header: Header, into: &mut Entry) {
         let name = header.exact_name.or(header.name);
         into.table = name.unwrap_or_else(|| self.default_table.clone());
-        if let Some(order) = header.foreign_order {
-            self.warning = Some(format!(
-                "line {}: the table \"{}\" had the key order {order}; here it is in byte order",
-                self.begun,
-                escape(&into.table),
-            ));
-        }
+        into.options = header.flags.options();
         self.section = Some(header.section);
     }
 
@@ -128,22 +138,13 @@ impl<R: BufRead> TextReader<R> {
         decoded.map_err(|cause| self.lines.bad(cause))
     }
 
-    fn record(&mut self, mut section: Section, into: &mut Entry) -> Result<Event, Stop> {
+    fn record(&mut self, section: Section, into: &mut Entry) -> Result<Event, Stop> {
         self.begun = self.lines.number;
-        std::mem::swap(&mut self.previous_key, &mut into.key);
         self.data(section, &mut into.key)?;
-        if section.duplicates && section.started && into.key == self.previous_key {
-            return Err(self.lines.bad(format!(
-                "the key \"{}\" has several values (dupsort), a table here has one value a key",
-                escape(clip(&into.key)),
-            )));
-        }
         if !self.lines.advance()? || self.lines.line() == b"DATA=END" {
             return Err(self.lines.bad("the value of the last key is missing"));
         }
         self.data(section, &mut into.value)?;
-        section.started = true;
-        self.section = Some(section);
         Ok(Event::Record)
     }
 }
@@ -168,10 +169,6 @@ impl<R: BufRead> Reader for TextReader<R> {
     fn line(&self) -> u64 {
         self.begun
     }
-
-    fn take_warning(&mut self) -> Option<String> {
-        self.warning.take()
-    }
 }
 
 impl Header {
@@ -195,9 +192,12 @@ impl Header {
             }
             b"database" => self.name = Some(value.to_vec()),
             b"name_hex" => self.exact_name = Some(unhex(value)?),
-            b"dupsort" if is_on => self.section.duplicates = true,
-            b"integerkey" if is_on => self.foreign_order = Some("integerkey"),
-            b"reversekey" if is_on => self.foreign_order = Some("reversekey"),
+            b"reversekey" => self.flags.reversekey = is_on,
+            b"integerkey" => self.flags.integerkey = is_on,
+            b"dupsort" => self.flags.dupsort = is_on,
+            b"dupfixed" => self.flags.dupfixed = is_on,
+            b"integerdup" => self.flags.integerdup = is_on,
+            b"reversedup" => self.flags.reversedup = is_on,
             _ => {}
         }
         Ok(())
@@ -251,7 +251,22 @@ pub(crate) struct TextWriter {
     out: Out,
     print: bool,
     store: Store,
+    /// The table that is written without a name.
+    unnamed: Option<Vec<u8>>,
     buffer: Vec<u8>,
+}
+
+/// The flags of a table, by LMDB's names.
+fn flags(options: &TableOptions) -> [(&'static str, bool); 6] {
+    let many = options.has_duplicates();
+    [
+        ("reversekey", options.keys() == KeyOrder::Reversed),
+        ("dupsort", many),
+        ("integerkey", options.keys() == KeyOrder::Integer),
+        ("dupfixed", many && options.has_fixed_values()),
+        ("integerdup", many && options.values() == KeyOrder::Integer),
+        ("reversedup", many && options.values() == KeyOrder::Reversed),
+    ]
 }
 
 /// Room for the differences between the two stores' layouts: `mdb_load` cannot grow its map.
@@ -260,7 +275,28 @@ const MAP_LEAST: u64 = 16 << 20;
 
 impl TextWriter {
     pub(crate) fn new(out: Out, print: bool, store: Store) -> TextWriter {
-        TextWriter { out, print, store, buffer: Vec::new() }
+        TextWriter { out, print, store, unnamed: None, buffer: Vec::new() }
+    }
+
+    /// Writes a table as the unnamed one.
+    pub(crate) fn unnamed(mut self, name: &[u8]) -> TextWriter {
+        self.unnamed = Some(name.to_vec());
+        self
+    }
+
+    fn name(&mut self, name: &[u8]) -> Done<()> {
+        if self.unnamed.as_deref() == Some(name) {
+            return Ok(());
+        }
+        if name.iter().any(|b| matches!(b, 0 | b'\n' | b'\r')) {
+            // Escapes carry every name.
+            let escaped = Encoding::Escaped.encode(name).unwrap_or_default();
+            self.out.line(&format!("database={escaped}"))?;
+            return self.out.line(&format!("name_hex={}", hex(name)));
+        }
+        self.out.bytes(b"database=")?;
+        self.out.bytes(name)?;
+        self.out.bytes(b"\n")
     }
 
     fn data(&mut self, bytes: &[u8]) -> Done<()> {
@@ -283,28 +319,29 @@ impl TextWriter {
 }
 
 impl Writer for TextWriter {
-    fn table(&mut self, name: &[u8]) -> Done<()> {
+    fn table(&mut self, name: &[u8], options: &TableOptions) -> Done<()> {
         let Store { used_bytes, max_readers } = self.store;
         let map = used_bytes.saturating_mul(MAP_FACTOR).max(MAP_LEAST);
         let map = map.min(i64::MAX as u64).next_multiple_of(1 << 20);
         self.out.line("VERSION=3")?;
         self.out.line(if self.print { "format=print" } else { "format=bytevalue" })?;
-        if name.iter().any(|b| matches!(b, 0 | b'\n' | b'\r')) {
-            // Escapes carry every name.
-            let escaped = Encoding::Escaped.encode(name).unwrap_or_default();
-            self.out.line(&format!("database={escaped}"))?;
-            self.out.line(&format!("name_hex={}", hex(name)))?;
-        } else {
-            self.out.bytes(b"database=")?;
-            self.out.bytes(name)?;
-            self.out.bytes(b"\n")?;
+        self.name(name)?;
+        self.out.line(&format!("type=btree\nmapsize={map}\nmaxreaders={max_readers}"))?;
+        for (flag, is_on) in flags(options) {
+            if is_on {
+                self.out.line(&format!("{flag}=1"))?;
+            }
         }
-        self.out.line(&format!("type=btree\nmapsize={map}\nmaxreaders={max_readers}\nHEADER=END"))
+        self.out.line("HEADER=END")
     }
 
     fn record(&mut self, key: &[u8], value: &[u8]) -> Done<()> {
         self.data(key)?;
         self.data(value)
+    }
+
+    fn keeps_options(&self) -> bool {
+        true
     }
 
     fn table_end(&mut self) -> Done<()> {
@@ -350,7 +387,6 @@ mod tests {
             (&format!("{head} a\\4\n b\n"), 5, "hex digits"),
             ("VERSION=3\nHEADER=END\n 616\n 62\n", 3, "odd"),
             ("VERSION=3\nHEADER=END\n 6x\n 62\n", 3, "hex digits"),
-            ("VERSION=3\ndupsort=1\nHEADER=END\n 61\n 62\n 61\n 63\n", 6, "several values"),
         ];
         for (input, line, cause) in cases {
             let found = bad(input);
@@ -360,13 +396,18 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_first_key_is_no_duplicate() {
-        let input = "VERSION=3\ndupsort=1\nHEADER=END\n \n 62\nDATA=END\n";
+    fn the_header_says_how_a_table_sorts() {
+        let input = "VERSION=3\ndupsort=1\nintegerkey=1\nreversedup=1\nreversekey=0\nHEADER=END\nDATA=END\n\
+                     VERSION=3\ndatabase=b\nHEADER=END\nDATA=END\n";
         let mut reader = TextReader::new(input.as_bytes(), b"main".to_vec());
         let mut entry = Entry::default();
         assert_eq!(reader.next(&mut entry).unwrap(), Some(Event::Table));
-        assert_eq!(reader.next(&mut entry).unwrap(), Some(Event::Record));
-        assert_eq!((&*entry.key, &*entry.value), (&b""[..], &b"b"[..]));
+        let on = |options: &TableOptions| {
+            flags(options).into_iter().filter(|f| f.1).map(|f| f.0).collect::<Vec<_>>()
+        };
+        assert_eq!(on(&entry.options), ["dupsort", "integerkey", "reversedup"]);
+        assert_eq!(reader.next(&mut entry).unwrap(), Some(Event::Table));
+        assert!(on(&entry.options).is_empty());
         assert_eq!(reader.next(&mut entry).unwrap(), None);
     }
 }

@@ -6,7 +6,10 @@ mod damage;
 mod failures;
 mod formats;
 mod harness;
+mod lmdb;
 mod load_errors;
+#[path = "../../../lmdb-file/tests/original/mod.rs"]
+mod original;
 mod originals;
 mod sharing;
 mod streams;

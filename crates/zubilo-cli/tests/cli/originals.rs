@@ -34,9 +34,10 @@ fn fixture_model() -> Model {
     ])
 }
 
-/// The lines that say what is in the tables.
-fn records(dump: &[u8]) -> Vec<&[u8]> {
-    let about_the_store: [&[u8]; 3] = [b"mapsize=", b"maxreaders=", b"db_pagesize="];
+/// The lines that say what is in the tables; `duplicates` repeats what `dupsort` says.
+pub(crate) fn records(dump: &[u8]) -> Vec<&[u8]> {
+    let about_the_store: [&[u8]; 4] =
+        [b"mapsize=", b"maxreaders=", b"db_pagesize=", b"duplicates="];
     let lines = dump.split(|b| *b == b'\n');
     lines.filter(|line| !about_the_store.iter().any(|start| line.starts_with(start))).collect()
 }
@@ -65,24 +66,37 @@ fn the_unnamed_database_goes_into_the_given_table() {
 }
 
 #[test]
-fn several_values_under_a_key_are_refused() {
+fn several_values_under_a_key_are_loaded_and_dumped_alike() {
     let place = Place::new();
     let store = place.arg("s");
-    let failed = run_with(&["load", &store, "--create"], &fixture("dupsort.dump")).code(4);
-    failed.says("line 13").says("several values").says("nothing was committed");
+    let dump = fixture("dupsort.dump");
+    run_with(&["load", &store, "--create"], &dump).ok();
+    let again = run(&["dump", &store]).code(0).out;
+    assert!(records(&again) == records(&dump), "{}", again.escape_ascii());
+    // What is there already is the record, not the key.
+    run_with(&["load", &store, "--existing", "fail"], &dump).code(4).says("exists");
+    run_with(&["load", &store, "--existing", "keep"], &dump).ok();
+    assert!(records(&run(&["dump", &store]).code(0).out) == records(&dump));
 }
 
 #[test]
-fn foreign_orders_are_loaded_with_a_warning() {
+fn orders_are_loaded_and_dumped() {
     let place = Place::new();
-    let dump = "VERSION=3\nformat=bytevalue\ndatabase=n\ntype=btree\nintegerkey=1\nHEADER=END\n \
-                01000000\n 61\nDATA=END\n";
-    let args = ["load", &place.arg("s"), "--create"];
-    run_with(&args, dump.as_bytes()).code(0).says("integerkey").says("byte order");
+    let head = "VERSION=3\nformat=bytevalue\ndatabase=n\ntype=btree\n";
+    let data = "HEADER=END\n 00010000\n 61\n 01000000\n 62\nDATA=END\n";
+    let store = place.arg("s");
+    run_with(&["load", &store, "--create"], format!("{head}integerkey=1\n{data}").as_bytes()).ok();
+    let again = String::from_utf8(run(&["dump", &store]).code(0).out).unwrap();
+    assert!(again.contains("\nintegerkey=1\n"), "{again}");
+    assert!(again.ends_with(" 01000000\n 62\n 00010000\n 61\nDATA=END\n"), "{again}");
+    // An existing table keeps its order.
+    let failed = run_with(&["load", &store], format!("{head}{data}").as_bytes()).code(4);
+    failed.says("other options").says("nothing was committed");
+    run(&["dump", &store, "-f", "csv"]).code(0).says("does not tell");
 }
 
 /// Runs one of LMDB's tools; none if the machine has it not.
-fn original(tool: &str, args: &[&str], input: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn original(tool: &str, args: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let mut command = Command::new(tool);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.spawn() {

@@ -184,6 +184,9 @@ impl<'p> Walk<'_, 'p> {
             if b.count() == 0 {
                 return Err(Damage("a branch without children"));
             }
+            if b.is_counted() != tree.options.is_counted() {
+                return Err(Damage("a branch that counts otherwise than its tree"));
+            }
             Ok(b)
         });
         let branch = match parsed {
@@ -213,13 +216,35 @@ impl<'p> Walk<'_, 'p> {
             }
             match branch.child(i) {
                 Ok(child) => {
-                    self.page(tree, Ref(child), level - 1, &below, &above, unknown_order)?
+                    let before = (tree.counted.entries, self.report.problems.len());
+                    self.page(tree, Ref(child), level - 1, &below, &above, unknown_order)?;
+                    self.check_records(tree, at, &branch, i, before);
                 }
                 Err(damage) => self.report.problem(at.0, Some(tree.name), damage.0),
             }
             below = above;
         }
         Ok(())
+    }
+
+    /// Compares what a counted branch tells of a child with what the walk found there; `before` is what
+    /// it had found before, records and problems.
+    fn check_records(
+        &mut self,
+        tree: &TreeWalk<'p, '_>,
+        at: Ref,
+        branch: &Branch<'p>,
+        i: usize,
+        before: (u64, usize),
+    ) {
+        if !branch.is_counted() || self.report.problems.len() > before.1 {
+            return;
+        }
+        let found = tree.counted.entries - before.0;
+        if branch.records(i) != Ok(found) {
+            let text = format!("{found} records under child {i}, the branch counts otherwise");
+            self.report.problem(at.0, Some(tree.name), text);
+        }
     }
 
     fn leaf(

@@ -115,6 +115,9 @@ fn attempt(env: &EnvInner) -> Result<()> {
             return Ok(());
         }
         let slot = free_slot(env)?;
+        if env.steady() >= txn {
+            return Ok(()); // Making room has brought another process's copy of it to an end.
+        }
         metas::set_slot(&env.shared, slot, txn, SlotState::Pending);
         // Pending also if this fails: the part that was written may be a whole meta, as its end is
         // mostly zeros.

@@ -69,22 +69,27 @@ pub(crate) fn pending(shared: &Shared) -> impl Iterator<Item = Pending> {
     slots.filter(|(_, s)| s.state == SlotState::Pending).map(|(i, s)| (i, s.txn))
 }
 
-/// The slot to overwrite next; none if all are needed, which takes several processes killed in the
-/// middle of checkpoints and commits.
+/// The slot to overwrite next; none if all are needed, which takes several processes that are in the
+/// middle of checkpoints, or were killed there.
+///
+/// Several checkpoints may have written one commit, each into a slot of its own. Of copies that are on
+/// disk one is needed, also of the newest commit; else they could fill all slots for ever.
 pub(crate) fn victim(shared: &Shared) -> Option<usize> {
     let newest = shared.newest();
     let steady = shared.word(Word::Steady).load(Ordering::SeqCst);
-    let needed = |s: Slot| match s.state {
-        _ if s.txn == newest => true,
-        SlotState::Steady => s.txn == steady && !has(Bug::SteadyOverwritten),
-        SlotState::Pending => s.txn > steady,
-        SlotState::Weak => false,
-    };
-    let slots = (0..SLOT_WORDS.len()).map(|i| (i, slot(shared, i)));
+    let slots = || (0..SLOT_WORDS.len()).map(|i| (i, slot(shared, i)));
     if has(Bug::NewestOverwritten) {
-        return slots.filter(|(_, s)| s.txn != steady).max_by_key(|(_, s)| s.txn).map(|(i, _)| i);
+        return slots().filter(|(_, s)| s.txn != steady).max_by_key(|(_, s)| s.txn).map(|(i, _)| i);
     }
-    slots.filter(|(_, s)| !needed(*s)).min_by_key(|(_, s)| s.txn).map(|(i, _)| i)
+    let anchor = slots().find(|(_, s)| s.state == SlotState::Steady && s.txn == steady);
+    let anchor = anchor.filter(|_| !has(Bug::SteadyOverwritten));
+    let needed = |i: usize, s: Slot| match (anchor, s.state) {
+        (Some((at, _)), _) if at == i => true,
+        (Some(_), _) if s.txn == steady => false,
+        (_, SlotState::Pending) => s.txn > steady || s.txn == newest,
+        _ => s.txn == newest,
+    };
+    slots().filter(|&(i, s)| !needed(i, s)).min_by_key(|(_, s)| s.txn).map(|(i, _)| i)
 }
 
 /// The pending metas that the file holds whole, of published commits: the next flush makes them

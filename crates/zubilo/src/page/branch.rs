@@ -7,32 +7,46 @@
 
 use crate::num::{store_u16, store_u64};
 
-use super::branch_read::{Branch, IN_HEAD};
+use super::branch_read::{Branch, IN_HEAD, slot_size};
 use super::key::{Order, common_len, head_behind};
 use super::slots::arrays_at;
-use super::{Damage, HEADER, Kind, header};
-
-/// Bytes of an entry's slots.
-const SLOT: usize = 14;
+use super::{Damage, FLAG_COUNTED, HEADER, Kind, header};
 
 /// Most bytes that an entry with a separator of this length takes.
-pub(crate) fn footprint(separator_len: usize) -> usize {
-    SLOT + 2 + separator_len
+pub(crate) fn footprint(separator_len: usize, counted: bool) -> usize {
+    slot_size(counted) + 2 + separator_len
 }
 
 fn overflow() -> Damage {
     Damage("separators do not fit where the header says they do")
 }
 
+/// A child: its reference, and the number of records under it where that is kept.
+#[derive(Clone, Copy)]
+struct Child {
+    reference: u64,
+    records: u64,
+}
+
+impl Child {
+    fn new(reference: u64) -> Child {
+        Child { reference, records: 0 }
+    }
+
+    fn of(branch: &Branch<'_>, i: usize) -> Result<Child, Damage> {
+        Ok(Child { reference: branch.child(i)?, records: branch.records_or_0(i)? })
+    }
+}
+
 /// Separators and children of a branch that is to be written.
 #[derive(Default)]
 struct Parts {
     bytes: Vec<u8>,
-    entries: Vec<(std::ops::Range<usize>, u64)>,
+    entries: Vec<(std::ops::Range<usize>, Child)>,
 }
 
 impl Parts {
-    fn push(&mut self, separator: &[u8], child: u64) {
+    fn push(&mut self, separator: &[u8], child: Child) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(separator);
         self.entries.push((start..self.bytes.len(), child));
@@ -49,10 +63,10 @@ impl Parts {
         let mut separator = Vec::new();
         for i in from..to {
             match first {
-                Some(first) if i == from => self.push(first, branch.child(i)?),
+                Some(first) if i == from => self.push(first, Child::of(branch, i)?),
                 _ => {
                     branch.separator(i, &mut separator)?;
-                    self.push(&separator, branch.child(i)?);
+                    self.push(&separator, Child::of(branch, i)?);
                 }
             }
         }
@@ -76,10 +90,10 @@ impl Parts {
     }
 
     /// Bytes behind the header that the entries take with a prefix of this length.
-    fn size_with(&self, prefix_len: usize, plain: bool) -> usize {
+    fn size_with(&self, prefix_len: usize, plain: bool, counted: bool) -> usize {
         let count = self.entries.len();
         let heap = (1..count).map(|i| heap_need(self.separator(i), prefix_len, plain));
-        prefix_len + SLOT * count + heap.sum::<usize>()
+        prefix_len + slot_size(counted) * count + heap.sum::<usize>()
     }
 
     /// Writes the entries into `page`, which keeps level, table and flags; false when they do not
@@ -88,7 +102,7 @@ impl Parts {
         let count = self.entries.len();
         let capacity = page.len() - HEADER;
         let prefix = self.prefix(plain, page.len() / 16);
-        if self.size_with(prefix.len(), plain) > capacity {
+        if self.size_with(prefix.len(), plain, header::is_counted(page)) > capacity {
             return Ok(false);
         }
         let end = page.len() as u32;
@@ -128,7 +142,7 @@ fn write_entry(
     separator: Option<&[u8]>,
     prefix_len: usize,
     plain: bool,
-    child: u64,
+    child: Child,
 ) -> Result<(), Damage> {
     let (head, offset) = match separator {
         None => (0, 0),
@@ -147,7 +161,9 @@ fn write_entry(
     let head_at = heads + 4 * i;
     page.get_mut(head_at..head_at + 4).ok_or_else(overflow)?.copy_from_slice(&head.to_le_bytes());
     let stored = store_u16(page, heads + 4 * count + 2 * i, offset as u16)
-        && store_u64(page, heads + 6 * count + 8 * i, child);
+        && store_u64(page, heads + 6 * count + 8 * i, child.reference)
+        && (!header::is_counted(page)
+            || store_u64(page, heads + 14 * count + 8 * i, child.records));
     if stored { Ok(()) } else { Err(overflow()) }
 }
 
@@ -164,11 +180,27 @@ fn push_heap(page: &mut [u8], bytes: &[u8]) -> Result<usize, Damage> {
     Ok(at)
 }
 
-/// Makes `page` a branch with one child.
-pub(crate) fn init_with(page: &mut [u8], level: u8, table: u32, plain: bool, child: u64) {
+/// Makes `page` a branch without children.
+fn init(page: &mut [u8], level: u8, table: u32, plain: bool, counted: bool) {
     header::init(page, Kind::Branch, level, table, plain);
+    if counted {
+        let flags = header::flags(page) | FLAG_COUNTED;
+        header::set_flags(page, flags);
+    }
+}
+
+/// Makes `page` a branch with one child.
+pub(crate) fn init_with(
+    page: &mut [u8],
+    level: u8,
+    table: u32,
+    plain: bool,
+    counted: bool,
+    child: u64,
+) {
+    init(page, level, table, plain, counted);
     header::set_count(page, 1);
-    let stored = write_entry(page, 0, 1, None, 0, plain, child);
+    let stored = write_entry(page, 0, 1, None, 0, plain, Child::new(child));
     debug_assert!(stored.is_ok());
 }
 
@@ -188,31 +220,35 @@ pub(crate) fn insert(
     let plain = order.is_plain();
     let prefix_len = branch.prefix().len();
     let shares = count > 1 && (plain || separator.starts_with(branch.prefix()));
-    let arrays_end = HEADER + prefix_len + SLOT * (count + 1);
+    let arrays_end = HEADER + prefix_len + slot_size(branch.is_counted()) * (count + 1);
     if shares && arrays_end + heap_need(separator, prefix_len, plain) <= heap_start(page) {
         open_slot(page, i, count)?;
         header::set_count(page, count as u16 + 1);
-        write_entry(page, i, count + 1, Some(separator), prefix_len, plain, child)?;
+        write_entry(page, i, count + 1, Some(separator), prefix_len, plain, Child::new(child))?;
         return Ok(true);
     }
     let own = page.to_vec();
     let own = Branch::new(&own)?;
     let mut parts = Parts::default();
     parts.extend(&own, 0, i, None)?;
-    parts.push(separator, child);
+    parts.push(separator, Child::new(child));
     parts.extend(&own, i, count, None)?;
     parts.write(page, plain)
 }
 
-/// Shifts the three arrays apart for a new entry at `i`.
+/// Shifts the arrays apart for a new entry at `i`.
 fn open_slot(page: &mut [u8], i: usize, count: usize) -> Result<(), Damage> {
     let heads = arrays_at(page);
     let (offsets, children) = (heads + 4 * count, heads + 6 * count);
-    let end = children + 8 * count;
-    if end + SLOT > page.len() || i > count {
+    let (records, slot) = (children + 8 * count, slot_size(header::is_counted(page)));
+    if arrays_end(page, count) + slot > page.len() || i > count {
         return Err(overflow());
     }
-    page.copy_within(children + 8 * i..end, children + 8 * i + SLOT);
+    if header::is_counted(page) {
+        page.copy_within(records + 8 * i..records + 8 * count, records + 8 * i + slot);
+        page.copy_within(records..records + 8 * i, records + 14);
+    }
+    page.copy_within(children + 8 * i..records, children + 8 * i + 14);
     page.copy_within(children..children + 8 * i, children + 6);
     page.copy_within(offsets + 2 * i..children, offsets + 2 * i + 6);
     page.copy_within(offsets..offsets + 2 * i, offsets + 4);
@@ -252,12 +288,17 @@ pub(crate) fn remove_range(page: &mut [u8], from: usize, to: usize) -> Result<()
     Ok(())
 }
 
-/// Closes the three arrays over entries [from, to).
+/// Where the arrays for `count` entries end.
+fn arrays_end(page: &[u8], count: usize) -> usize {
+    arrays_at(page) + slot_size(header::is_counted(page)) * count
+}
+
+/// Closes the arrays over entries [from, to).
 fn close_slots(page: &mut [u8], from: usize, to: usize, count: usize) -> Result<(), Damage> {
     let heads = arrays_at(page);
     let (offsets, children) = (heads + 4 * count, heads + 6 * count);
-    let end = children + 8 * count;
-    if end > page.len() || from > to || to > count {
+    let records = children + 8 * count;
+    if arrays_end(page, count) > page.len() || from > to || to > count {
         return Err(overflow());
     }
     let left = count - (to - from);
@@ -266,7 +307,12 @@ fn close_slots(page: &mut [u8], from: usize, to: usize, count: usize) -> Result<
     page.copy_within(offsets..offsets + 2 * from, new_offsets);
     page.copy_within(offsets + 2 * to..children, new_offsets + 2 * from);
     page.copy_within(children..children + 8 * from, new_children);
-    page.copy_within(children + 8 * to..end, new_children + 8 * from);
+    page.copy_within(children + 8 * to..records, new_children + 8 * from);
+    if header::is_counted(page) {
+        let new_records = heads + 14 * left;
+        page.copy_within(records..records + 8 * from, new_records);
+        page.copy_within(records + 8 * to..records + 8 * count, new_records + 8 * from);
+    }
     Ok(())
 }
 
@@ -287,6 +333,14 @@ pub(crate) fn set_child(page: &mut [u8], i: usize, child: u64) -> Result<(), Dam
     if i < count && store_u64(page, at, child) { Ok(()) } else { Err(overflow()) }
 }
 
+/// Sets the number of records under a child, in a branch that tells it.
+pub(crate) fn set_records(page: &mut [u8], i: usize, records: u64) -> Result<(), Damage> {
+    let count = usize::from(header::count(page));
+    let at = arrays_at(page) + 14 * count + 8 * i;
+    let told = header::is_counted(page) && i < count && store_u64(page, at, records);
+    if told { Ok(()) } else { Err(overflow()) }
+}
+
 /// Replaces the separator of child `i` (at least 1); false when there is no room.
 pub(crate) fn set_separator(
     page: &mut [u8],
@@ -302,8 +356,8 @@ pub(crate) fn set_separator(
     let plain = order.is_plain();
     let shares = plain || separator.starts_with(branch.prefix());
     let need = heap_need(separator, prefix_len, plain);
-    if shares && HEADER + prefix_len + SLOT * count + need <= heap_start(page) {
-        let (child, (at, size)) = (branch.child(i)?, branch.heap_span(i)?);
+    if shares && arrays_end(page, count) + need <= heap_start(page) {
+        let (child, (at, size)) = (Child::of(&branch, i)?, branch.heap_span(i)?);
         discard(page, at, size);
         return write_entry(page, i, count, Some(separator), prefix_len, plain, child)
             .map(|()| true);
@@ -312,7 +366,7 @@ pub(crate) fn set_separator(
     let own = Branch::new(&own)?;
     let mut parts = Parts::default();
     parts.extend(&own, 0, i, None)?;
-    parts.push(separator, own.child(i)?);
+    parts.push(separator, Child::of(&own, i)?);
     parts.extend(&own, i + 1, own.count(), None)?;
     parts.write(page, order.is_plain())
 }
@@ -326,7 +380,8 @@ pub(crate) fn split(
     promoted: &mut Vec<u8>,
     scratch: &mut Vec<u8>,
 ) -> Result<(), Damage> {
-    header::init(right, Kind::Branch, header::level(left), header::table(left), order.is_plain());
+    let counted = header::is_counted(left);
+    init(right, header::level(left), header::table(left), order.is_plain(), counted);
     scratch.clear();
     scratch.extend_from_slice(left);
     let old = Branch::new(scratch)?;
@@ -377,17 +432,18 @@ pub(crate) fn prepend(
     parts.write(page, order.is_plain())
 }
 
-/// Where to split a full branch that is to take a separator of `size` bytes at `i`: as evenly as
-/// both sides certainly fit. With `append` an insertion at the end takes just the last child along,
+/// Where to split a full branch that is to take a separator of this length at `i`: as evenly as both
+/// sides certainly fit. With `append` an insertion at the end takes just the last child along,
 /// so that sorted loads fill pages.
 pub(crate) fn split_point(
     page: &[u8],
     i: usize,
-    size: usize,
+    separator_len: usize,
     append: bool,
 ) -> Result<usize, Damage> {
     let branch = Branch::new(page)?;
     let count = branch.count();
+    let size = footprint(separator_len, branch.is_counted());
     if count < 3 {
         return Err(Damage("a full branch with fewer than three children"));
     }

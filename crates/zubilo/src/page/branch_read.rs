@@ -20,6 +20,11 @@ pub(crate) struct Branch<'p> {
 /// Bytes of a child's reference.
 const CHILD: usize = 8;
 
+/// Bytes of an entry's slots: head, offset, child and, where they are kept, number of records.
+pub(super) fn slot_size(counted: bool) -> usize {
+    if counted { 22 } else { 14 }
+}
+
 impl<'p> Branch<'p> {
     /// The branch in `page`, which must be on `level`.
     #[inline(always)]
@@ -53,6 +58,29 @@ impl<'p> Branch<'p> {
             return Ok(child);
         }
         Err(Damage("a branch without the child looked for"))
+    }
+
+    /// Whether it tells how many records lie under each child.
+    pub(crate) fn is_counted(&self) -> bool {
+        header::is_counted(self.slots.page)
+    }
+
+    /// Number of records under a child, where it is told. Under a child that is not written yet it is
+    /// not known.
+    pub(crate) fn records(&self, i: usize) -> Result<u64, Damage> {
+        let at = self.slots.arrays + 14 * self.count() + 8 * i;
+        if i < self.count()
+            && self.is_counted()
+            && let Some(records) = load_u64(self.slots.page, at)
+        {
+            return Ok(records);
+        }
+        Err(Damage("a branch without the number of records under a child"))
+    }
+
+    /// As `records`, 0 where it is not told.
+    pub(super) fn records_or_0(&self, i: usize) -> Result<u64, Damage> {
+        if self.is_counted() { self.records(i) } else { Ok(0) }
     }
 
     /// The references of all children.
@@ -169,12 +197,12 @@ impl<'p> Branch<'p> {
         let page = self.slots.page;
         let heap = page.len().saturating_sub(header::heap(page) as usize);
         let live = heap.saturating_sub(header::garbage(page) as usize);
-        self.slots.prefix().len() + 14 * self.count() + live
+        self.slots.prefix().len() + slot_size(self.is_counted()) * self.count() + live
     }
 
     /// Bytes that an entry takes.
     pub(crate) fn entry_size(&self, i: usize) -> Result<usize, Damage> {
-        Ok(14 + self.heap_size(i)?)
+        Ok(slot_size(self.is_counted()) + self.heap_size(i)?)
     }
 
     /// Checks order, heads and heap.
@@ -206,7 +234,8 @@ impl<'p> Branch<'p> {
             }
             std::mem::swap(&mut before, &mut separator);
         }
-        let arrays_end = HEADER + self.slots.prefix().len() + 14 * self.count();
+        let slots = slot_size(self.is_counted()) * self.count();
+        let arrays_end = HEADER + self.slots.prefix().len() + slots;
         super::slots::check_heap(self.slots.page, arrays_end, &mut spans)
     }
 }

@@ -5,7 +5,7 @@ use twox_hash::XxHash3_64;
 use crate::num::{load_u16, load_u32, load_u64, store_u16, store_u32, store_u64};
 use crate::planted::{Bug, has};
 
-use super::{Damage, FLAG_PLAIN, HEADER, Kind};
+use super::{Damage, FLAG_COUNTED, FLAG_PLAIN, HEADER, Kind};
 
 const NUMBER: usize = 8;
 const BIRTH: usize = 16;
@@ -68,6 +68,12 @@ pub(super) fn kind_and_level(page: &[u8]) -> (u8, u8) {
 #[inline(always)]
 pub(crate) fn level(page: &[u8]) -> u8 {
     page.get(LEVEL).copied().unwrap_or(u8::MAX)
+}
+
+/// Whether a branch tells how many records lie under each child.
+#[inline]
+pub(crate) fn is_counted(page: &[u8]) -> bool {
+    flags(page) & FLAG_COUNTED != 0
 }
 
 /// Sets all flag bits.

@@ -53,6 +53,8 @@ pub(crate) enum Kind {
 pub(crate) const FLAG_PLAIN: u16 = 1;
 /// The leaf refers to values, or trees of values, that are still in memory; never on disk.
 pub(crate) const FLAG_DIRTY_RUNS: u16 = 2;
+/// The branch tells how many records lie under each child.
+pub(crate) const FLAG_COUNTED: u16 = 4;
 
 /// Longest key, in bytes: about a quarter of a page, so that a full branch has at least four children
 /// and a leaf holds at least two records with large values.

@@ -61,6 +61,49 @@ struct Open {
     page: Vec<u8>,
     first_separator: Vec<u8>,
     count: usize,
+    /// Records under its children.
+    records: u64,
+}
+
+/// A finished page.
+#[derive(Clone, Copy)]
+struct Child {
+    number: u64,
+    /// Records under it.
+    records: u64,
+}
+
+impl Open {
+    fn new(page_size: usize) -> Open {
+        Open { page: vec![0; page_size], first_separator: Vec::new(), count: 0, records: 0 }
+    }
+
+    /// Begins a branch with its first child.
+    fn begin(
+        &mut self,
+        desc: &TreeDesc,
+        level: u8,
+        plain: bool,
+        separator: &[u8],
+        child: Child,
+    ) -> Result<()> {
+        self.page.fill(0);
+        self.first_separator = separator.to_vec();
+        (self.count, self.records) = (0, 0);
+        let counted = desc.options.is_counted();
+        branch::init_with(&mut self.page, level, desc.table, plain, counted, child.number);
+        self.added(desc, child)
+    }
+
+    /// Counts a child that is in the page now.
+    fn added(&mut self, desc: &TreeDesc, child: Child) -> Result<()> {
+        if desc.options.is_counted() {
+            branch::set_records(&mut self.page, self.count, child.records).map_err(damaged)?;
+        }
+        self.count += 1;
+        self.records += child.records;
+        Ok(())
+    }
 }
 
 /// A tree being built.
@@ -69,6 +112,8 @@ pub(crate) struct Builder {
     order: Order,
     leaf: Vec<u8>,
     leaf_count: usize,
+    /// Values of the leaf's records.
+    leaf_records: u64,
     leaf_separator: Vec<u8>,
     last_key: Vec<u8>,
     branches: Vec<Open>,
@@ -86,6 +131,7 @@ impl Builder {
             order,
             leaf: vec![0; page_size],
             leaf_count: 0,
+            leaf_records: 0,
             leaf_separator: Vec::new(),
             last_key: Vec::new(),
             branches: Vec::new(),
@@ -113,6 +159,7 @@ impl Builder {
             header::init(&mut self.leaf, Kind::Leaf, 0, table, plain);
         }
         self.leaf_count = 0;
+        self.leaf_records = 0;
     }
 
     /// Adds an item to a tree of packed leaves, behind all others.
@@ -131,6 +178,7 @@ impl Builder {
 
     fn added(&mut self, key: &[u8], values: u64) {
         self.desc.entries += values;
+        self.leaf_records += values;
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
     }
@@ -203,7 +251,7 @@ impl Builder {
         let number = out.page(&mut self.leaf)?;
         self.desc.leaf_pages += 1;
         let separator = std::mem::take(&mut self.leaf_separator);
-        self.add_child(out, 0, &separator, number)?;
+        self.add_child(out, 0, &separator, Child { number, records: self.leaf_records })?;
         self.leaf_separator = separator;
         self.fresh_leaf();
         Ok(())
@@ -215,27 +263,25 @@ impl Builder {
         out: &mut Output<'_>,
         up: usize,
         separator: &[u8],
-        child: u64,
+        child: Child,
     ) -> Result<()> {
-        let (level, table, plain) = (up as u8 + 1, self.desc.table, self.order.is_plain());
+        let (level, desc, plain) = (up as u8 + 1, self.desc, self.order.is_plain());
         let Some(open) = self.branches.get_mut(up) else {
-            let mut page = vec![0; out.page_size];
-            branch::init_with(&mut page, level, table, plain, child);
-            self.branches.push(Open { page, first_separator: separator.to_vec(), count: 1 });
+            let mut open = Open::new(out.page_size);
+            open.begin(&desc, level, plain, separator, child)?;
+            self.branches.push(open);
             return Ok(());
         };
         let i = open.count;
-        if branch::insert(&mut open.page, i, &self.order, separator, child).map_err(damaged)? {
-            open.count += 1;
-            return Ok(());
+        let room = branch::insert(&mut open.page, i, &self.order, separator, child.number);
+        if room.map_err(damaged)? {
+            return open.added(&desc, child);
         }
-        let number = out.page(&mut open.page)?;
+        let full = Child { number: out.page(&mut open.page)?, records: open.records };
         self.desc.branch_pages += 1;
-        let first = std::mem::replace(&mut open.first_separator, separator.to_vec());
-        open.page.fill(0);
-        branch::init_with(&mut open.page, level, table, plain, child);
-        open.count = 1;
-        self.add_child(out, up + 1, &first, number)
+        let first = std::mem::take(&mut open.first_separator);
+        open.begin(&desc, level, plain, separator, child)?;
+        self.add_child(out, up + 1, &first, full)
     }
 
     /// Finishes the open pages; gives the descriptor of the tree.
@@ -255,15 +301,15 @@ impl Builder {
         loop {
             let is_top = up + 1 == self.branches.len();
             let open = &mut self.branches[up];
-            let number = out.page(&mut open.page)?;
+            let child = Child { number: out.page(&mut open.page)?, records: open.records };
             self.desc.branch_pages += 1;
             let first = std::mem::take(&mut open.first_separator);
             if is_top {
-                (self.desc.root, self.desc.depth) = (Ref(number), up as u8 + 2);
+                (self.desc.root, self.desc.depth) = (Ref(child.number), up as u8 + 2);
                 return Ok(self.desc);
             }
             up += 1;
-            self.add_child(out, up, &first, number)?;
+            self.add_child(out, up, &first, child)?;
         }
     }
 }

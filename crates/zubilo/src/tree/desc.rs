@@ -20,7 +20,9 @@ pub(crate) const FLAG_FIXED: u16 = 2;
 /// Order of the values, coded as that of the keys.
 const VALUE_ORDER_SHIFT: u32 = 2;
 const VALUE_ORDER: u16 = 3 << VALUE_ORDER_SHIFT;
-const KNOWN_FLAGS: u16 = FLAG_DUPLICATES | FLAG_FIXED | VALUE_ORDER;
+/// The tree's branches tell how many records lie under each child.
+pub(crate) const FLAG_COUNTED: u16 = 16;
+const KNOWN_FLAGS: u16 = FLAG_DUPLICATES | FLAG_FIXED | VALUE_ORDER | FLAG_COUNTED;
 
 /// Code of the order of native integers.
 pub(crate) const ORDER_INTEGER: u8 = 2;
@@ -68,6 +70,12 @@ impl TreeOptions {
         self.flags & FLAG_FIXED != 0
     }
 
+    /// Branches count records.
+    #[inline]
+    pub(crate) fn is_counted(&self) -> bool {
+        self.flags & FLAG_COUNTED != 0
+    }
+
     /// Leaves are packed: the keys are all there is, and of one size.
     #[inline]
     pub(crate) fn is_packed(&self) -> bool {
@@ -92,7 +100,8 @@ impl TreeOptions {
 
     /// Options of the tree that holds the values of one key.
     pub(crate) fn of_values(&self) -> TreeOptions {
-        TreeOptions { order: self.value_order_code(), align: 1, flags: self.flags & FLAG_FIXED }
+        let flags = self.flags & (FLAG_FIXED | FLAG_COUNTED);
+        TreeOptions { order: self.value_order_code(), align: 1, flags }
     }
 }
 

@@ -384,8 +384,7 @@ pub(crate) fn insert_child(
     let mut promoted = Vec::new();
     let (l, r) = ws.pair_mut(slot, right)?;
     let append = path_is_rightmost_until(path, below);
-    let split = branch::split_point(l, i, branch::footprint(separator.len()), append)
-        .map_err(at.damaged())?;
+    let split = branch::split_point(l, i, separator.len(), append).map_err(at.damaged())?;
     branch::split(l, r, split, &tree.order, &mut promoted, &mut scratch).map_err(at.damaged())?;
     let room = if i <= split {
         branch::insert(l, i, &tree.order, separator, child.0)
@@ -409,7 +408,8 @@ fn grow_root(ws: &mut Workspace, tree: &mut Tree, separator: &[u8], right: Ref) 
     let plain = tree.order.is_plain();
     let level = tree.desc.depth;
     let page = ws.page_mut(slot)?;
-    branch::init_with(page, level, tree.desc.table, plain, old.0);
+    let counted = tree.desc.options.is_counted();
+    branch::init_with(page, level, tree.desc.table, plain, counted, old.0);
     let at = Ref::dirty(slot);
     if !branch::insert(page, 1, &tree.order, separator, right.0).map_err(at.damaged())? {
         return Err(at.damaged()(Damage("a new root has no room for its separator")));

@@ -20,6 +20,7 @@ pub(crate) mod pair_range;
 pub(crate) mod pairs;
 pub(crate) mod path;
 pub(crate) mod range;
+pub(crate) mod rank;
 pub(crate) mod remove;
 pub(crate) mod remove_range;
 pub(crate) mod run;

@@ -2,7 +2,7 @@
 
 use crate::dirty::Workspace;
 use crate::error::{Error, Result};
-use crate::page::{self, Damage, Packed, packed};
+use crate::page::{self, Branch, Damage, Packed, branch, packed};
 
 use super::insert::{broken_path, insert_child, touch_path};
 use super::{Pages, Path, Ref, Tree};
@@ -25,7 +25,63 @@ pub(super) fn insert(
     if packed::insert(page, step.index as usize, item).map_err(step.page.damaged())? {
         return Ok(());
     }
-    split(ws, tree, path, item)
+    if share(ws, tree, path, item)? { Ok(()) } else { split(ws, tree, path, item) }
+}
+
+/// Evens out a full leaf with the one behind it, if that is at most half full, instead of a split.
+/// Sorted loads leave such a one at the end. False, and nothing is changed, where it cannot be.
+fn share(ws: &mut Workspace, tree: &mut Tree, path: &Path, item: &[u8]) -> Result<bool> {
+    let [.., parent, step] = path.steps() else { return Ok(false) };
+    let (parent, step) = (*parent, *step);
+    let (above, left) = (parent.page.slot(), step.page.slot());
+    let (Some(above), Some(left)) = (above, left) else { return Err(broken_path()) };
+    let (i, right) = (step.index as usize, parent.index as usize + 1);
+    let mut separator = Vec::new();
+    let view = ws.view();
+    let branch = Branch::new(view.page(parent.page)?).map_err(parent.page.damaged())?;
+    if right >= branch.count() {
+        return Ok(false);
+    }
+    let other = Ref(branch.child(right).map_err(parent.page.damaged())?);
+    let own = Packed::new(view.page(step.page)?).map_err(step.page.damaged())?;
+    let theirs = Packed::new(view.page(other)?).map_err(other.damaged())?;
+    if theirs.count() > theirs.capacity() / 2 {
+        return Ok(false);
+    }
+    // Items that the full leaf has in the end, and where it is cut to get there.
+    let keep = (own.count() + 1 + theirs.count()) / 2;
+    let cut = keep - usize::from(i < keep);
+    let (count, mut tried) = (own.count(), view.page(parent.page)?.to_vec());
+    let with_item = |at: usize| match at.cmp(&i) {
+        std::cmp::Ordering::Less => own.item(at),
+        std::cmp::Ordering::Equal => Ok(item),
+        std::cmp::Ordering::Greater => own.item(at - 1),
+    };
+    let ends = with_item(keep - 1).and_then(|last| Ok((last, with_item(keep)?)));
+    let (last, first) = ends.map_err(step.page.damaged())?;
+    page::separator(&tree.order, last, first, &mut separator);
+    let fits = branch::set_separator(&mut tried, right, &tree.order, &separator);
+    if !fits.map_err(parent.page.damaged())? {
+        return Ok(false);
+    }
+    tree.finger.reset();
+    let behind = ws.touch(other)?;
+    let page = ws.page_mut(above)?;
+    let linked = branch::set_child(page, right, Ref::dirty(behind).0)
+        .and_then(|()| branch::set_separator(page, right, &tree.order, &separator));
+    linked.map_err(parent.page.damaged())?;
+    let (l, r) = ws.pair_mut(left, behind)?;
+    let moved = packed::prepend(r, l, cut, count).and_then(|fits| {
+        packed::remove_range(l, cut, count)?;
+        let put =
+            if i < keep { packed::insert(l, i, item)? } else { packed::insert(r, i - keep, item)? };
+        Ok(fits && put)
+    });
+    match moved {
+        Ok(true) => Ok(true),
+        Ok(false) => Err(other.damaged()(Damage("a half-full leaf has no room for its share"))),
+        Err(damage) => Err(other.damaged()(damage)),
+    }
 }
 
 fn first_item(ws: &mut Workspace, tree: &mut Tree, item: &[u8]) -> Result<()> {

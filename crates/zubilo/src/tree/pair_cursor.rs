@@ -368,9 +368,43 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
         (self.stand, self.eof) = (Stand::End, true);
     }
 
+    /// Whether the cursor stands on a record with one value, where no deletion must be minded: its
+    /// steps are those of the keys' cursor.
+    #[inline(always)]
+    fn is_simple(&self) -> bool {
+        self.stand == Stand::On
+            && self.mark == Mark::None
+            && !self.duplicates
+            && matches!(self.values, ValueCursor::One(false))
+    }
+
+    /// The pair under such a cursor.
+    #[inline(always)]
+    fn simple_pair(&self) -> Result<Option<Pair<'p>>> {
+        match self.keys.entry()? {
+            Some((_, entry)) if entry.kind == ValueKind::Inline => {
+                Ok(Some((entry.key, entry.value)))
+            }
+            _ => self.pair(),
+        }
+    }
+
     /// To the next pair; where the cursor stands nowhere yet, to the first.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Pair<'p>>> {
+        if !self.is_simple() {
+            return self.next_slowly();
+        }
+        if self.keys.next()? {
+            self.eof = false;
+            return self.simple_pair();
+        }
+        self.keys.last()?;
+        self.eof = true;
+        Ok(None)
+    }
+
+    fn next_slowly(&mut self) -> Result<Option<Pair<'p>>> {
         match (self.stand, std::mem::take(&mut self.mark)) {
             (Stand::Unset, _) => self.first(),
             (Stand::End, _) => Ok(None),
@@ -409,7 +443,16 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
     }
 
     /// To the pair before; where the cursor stands nowhere yet, to the last.
+    #[inline]
     pub(crate) fn prev(&mut self) -> Result<Option<Pair<'p>>> {
+        if self.is_simple() && self.keys.prev()? {
+            self.eof = false;
+            return self.simple_pair();
+        }
+        self.prev_slowly()
+    }
+
+    fn prev_slowly(&mut self) -> Result<Option<Pair<'p>>> {
         self.mark = Mark::None;
         if self.stand != Stand::On {
             return self.last();

@@ -4,6 +4,7 @@
 
 use std::hash::Hasher;
 use std::io::IoSlice;
+use std::sync::OnceLock;
 
 use twox_hash::XxHash3_64;
 
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::page::{Branch, Damage, FLAG_DIRTY_RUNS, Leaf, ValueKind, branch, header, leaf};
 use crate::platform::DataFile;
 use crate::space::Extent;
-use crate::tree::{Pages, Ref, RunRef, TreeDesc, run};
+use crate::tree::{Pages, Ref, RunRef, TreeDesc, rank, run};
 
 /// Extents of the large values, by index of the value, when they have places of their own.
 pub(super) type RunPlaces = Option<Vec<(u32, Extent)>>;
@@ -153,6 +154,7 @@ impl<'t> Layout<'t> {
             };
             match new {
                 Some(new) => {
+                    self.count(slot, i, below, level)?;
                     let page = self.ws.page_mut(slot)?;
                     branch::set_child(page, i, new.0).map_err(at.damaged())?;
                 }
@@ -160,6 +162,18 @@ impl<'t> Layout<'t> {
             }
         }
         Ok(done)
+    }
+
+    /// In a counted tree: tells the branch how many records lie under a child that is laid out.
+    fn count(&mut self, slot: u32, i: usize, below: u32, level: u8) -> Result<()> {
+        let at = Ref::dirty(slot);
+        if !header::is_counted(self.ws.view().page(at)?) {
+            return Ok(());
+        }
+        let child = Ref::dirty(below);
+        let page = self.ws.view().page(child)?;
+        let records = rank::records_of_page(page, level == 1).map_err(child.damaged())?;
+        branch::set_records(self.ws.page_mut(slot)?, i, records).map_err(at.damaged())
     }
 
     /// The first dirty child of a branch from `from` on: its index and its slot.
@@ -315,8 +329,10 @@ impl Written {
 
 /// The zeros that fill the last page of `len` bytes.
 fn padding(len: usize, page_size: usize) -> &'static [u8] {
-    static ZEROS: [u8; 65536] = [0; 65536];
-    ZEROS.get(..len.next_multiple_of(page_size) - len).unwrap_or_default()
+    // Made when first needed: as a constant they would be a twentieth of the library.
+    static ZEROS: OnceLock<Box<[u8]>> = OnceLock::new();
+    let zeros = ZEROS.get_or_init(|| vec![0; 65536].into_boxed_slice());
+    zeros.get(..len.next_multiple_of(page_size) - len).unwrap_or_default()
 }
 
 /// Gathers adjacent pieces into one system call.

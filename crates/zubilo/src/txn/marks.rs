@@ -76,7 +76,7 @@ impl WriteTxn {
         !bytes.is_empty() && self.ws.is_dirty(bytes.as_ptr())
     }
 
-    fn sequence(&mut self, index: usize, count: u64) -> Result<u64> {
+    pub(super) fn sequence(&mut self, index: usize, count: u64) -> Result<u64> {
         let next = self.tree(index).desc.sequence;
         if count == 0 {
             self.check()?;

@@ -3,12 +3,13 @@
 //! share a commit. `table` holds what reading and writing have in common for
 //! users, `options` what is fixed when a table is created, `replace` the changes that hand back what was
 //! there, `marks` what users keep beside records, `handle` tables known beyond their transaction, `audit` the
-//! check after a commit.
+//! check after a commit, `counted` the ranks of counted tables.
 
 mod audit;
 mod books;
 mod clean;
 mod commit;
+mod counted;
 mod cursor;
 mod cursors;
 pub(crate) mod group;

@@ -109,9 +109,15 @@ impl WriteTxn {
         if let Some(state) = &mut self.state {
             spilled.into_iter().for_each(|extent| state.space.give_back(extent));
         }
-        self.tables.truncate(inner.table_count);
+        for opened in self.tables.drain(inner.table_count..) {
+            self.names.remove(&opened.name);
+        }
         for saved in inner.tables {
             if let Some(table) = self.tables.get_mut(saved.index) {
+                if !saved.gone {
+                    // A table opened after it was dropped may have had its name.
+                    self.names.insert(table.name.clone(), saved.index);
+                }
                 table.tree.desc = saved.desc;
                 table.gone = saved.gone;
                 table.saved_level = saved.saved_level;

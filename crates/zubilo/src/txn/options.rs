@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::page::{Compare, Order};
-use crate::tree::desc::{FLAG_DUPLICATES, FLAG_FIXED, ORDER_CUSTOM};
+use crate::tree::desc::{FLAG_COUNTED, FLAG_DUPLICATES, FLAG_FIXED, ORDER_CUSTOM};
 use crate::tree::{Tree, TreeDesc, TreeOptions};
 
 /// How keys, or the values of one key, are sorted.
@@ -44,6 +44,7 @@ pub struct TableOptions {
     values: KeyOrder,
     duplicates: bool,
     fixed: bool,
+    counted: bool,
     compare_keys: Option<Compare>,
     compare_values: Option<Compare>,
 }
@@ -56,6 +57,7 @@ impl Default for TableOptions {
             values: KeyOrder::Bytes,
             duplicates: false,
             fixed: false,
+            counted: false,
             compare_keys: None,
             compare_values: None,
         }
@@ -70,6 +72,7 @@ impl fmt::Debug for TableOptions {
             .field("duplicates", &self.duplicates)
             .field("values", &self.values)
             .field("fixed", &self.fixed)
+            .field("counted", &self.counted)
             .finish_non_exhaustive()
     }
 }
@@ -132,6 +135,19 @@ impl TableOptions {
         self.duplicates()
     }
 
+    /// Counts records in the branches of the tree, 8 bytes for each page, so that the n-th record,
+    /// the rank of a key and the number of records in a range cost one or two look-ups:
+    /// [`crate::ReadTable::nth`], [`crate::ReadTable::rank`], [`crate::ReadTable::range_len`].
+    pub fn counted(mut self) -> TableOptions {
+        self.counted = true;
+        self
+    }
+
+    /// Whether the branches count records.
+    pub fn is_counted(&self) -> bool {
+        self.counted
+    }
+
     /// To how many bytes small values are aligned; 1 is not at all.
     pub fn alignment(&self) -> u8 {
         self.align
@@ -170,6 +186,7 @@ impl TableOptions {
             values: KeyOrder::of_code(stored.value_order_code()),
             duplicates: stored.has_duplicates(),
             fixed: stored.is_fixed(),
+            counted: stored.is_counted(),
             compare_keys: compare(&tree.order),
             compare_values: compare(&tree.values),
         }
@@ -194,7 +211,9 @@ impl TableOptions {
             return Err(NO_COMPARATOR);
         }
         let flag = |on, flag| if on { flag } else { 0 };
-        let flags = flag(self.duplicates, FLAG_DUPLICATES) | flag(self.fixed, FLAG_FIXED);
+        let flags = flag(self.duplicates, FLAG_DUPLICATES)
+            | flag(self.fixed, FLAG_FIXED)
+            | flag(self.counted, FLAG_COUNTED);
         let options = TreeOptions { order: self.keys as u8, align: self.align, flags };
         Ok(options.with_value_order(self.values as u8))
     }

@@ -10,6 +10,7 @@ use crate::env::meta::StoredGeometry;
 use crate::env::{Env, ledger};
 use crate::error::{Error, Result};
 use crate::page::{Compare, Entry, Order, ValueKind};
+use crate::tree::batch;
 use crate::tree::desc::ORDER_CUSTOM;
 use crate::tree::{Pages, Ref, Tree, TreeDesc, lookup, remove};
 
@@ -179,6 +180,17 @@ impl ReadTxn {
         }
     }
 
+    /// Looks many keys up at once and hands each value to `found` with the index of its key.
+    pub fn raw_get_many<'t>(
+        &'t self,
+        table: &RawTable,
+        keys: &[&[u8]],
+        found: impl FnMut(usize, Option<&'t [u8]>),
+    ) -> Result<()> {
+        let tree = &table.tree;
+        batch::get_many(&self.snapshot(), &tree.desc, &tree.order, keys, found)
+    }
+
     /// Bytes up to the last page ever used.
     pub fn raw_used(&self) -> u64 {
         self.root().end << self.env().shift
@@ -293,6 +305,16 @@ impl WriteTxn {
     ) -> Result<bool> {
         self.check_not_table(table, key)?;
         self.put(table, key, value, overwrite)
+    }
+
+    /// Takes `count` numbers, at least one, of a table's sequence and gives the first.
+    pub fn raw_sequence(&mut self, table: usize, count: u64) -> Result<u64> {
+        self.sequence(table, count)
+    }
+
+    /// As [`WriteTxn::is_dirty`], of the byte at an address.
+    pub fn raw_is_dirty(&self, at: *const u8) -> bool {
+        self.ws.is_dirty(at)
     }
 
     /// Whether two values are the same in a table's order.

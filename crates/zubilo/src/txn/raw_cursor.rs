@@ -215,6 +215,21 @@ impl RawCursor {
         on!(self, c, Ok(0) => Ok(c.count()?.unwrap_or(0)))
     }
 
+    /// Whether there is nothing under the cursor, or its last step forward found nothing.
+    pub fn eof(&mut self) -> Result<bool> {
+        on!(self, c, Ok(true) => c.eof())
+    }
+
+    /// Whether it stands on the first record.
+    pub fn on_first(&mut self) -> Result<bool> {
+        on!(self, c, Ok(false) => c.on_first(false))
+    }
+
+    /// Whether it stands on the last record.
+    pub fn on_last(&mut self) -> Result<bool> {
+        on!(self, c, Ok(false) => c.on_last(false))
+    }
+
     /// The values that lie together with this one, all of one size, and to the last of them.
     pub fn multiple(&mut self) -> Result<Option<&'static [u8]>> {
         on!(self, c, Ok(None) => Ok(c.packed_here()?.map(|(bytes, _)| bytes)))

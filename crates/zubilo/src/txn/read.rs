@@ -364,6 +364,10 @@ impl<'t> ReadTable<'t> {
         TableOptions::of_tree(&self.tree)
     }
 
+    pub(super) fn snapshot(&self) -> Snapshot<'t> {
+        self.snapshot
+    }
+
     pub(super) fn tree(&self) -> &Tree {
         &self.tree
     }

@@ -1,5 +1,6 @@
 //! The write transaction: one at a time over all processes, seen by nobody until its commit.
 
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,6 +34,8 @@ pub struct WriteTxn {
     pub(super) base: Root,
     pub(super) main: Tree,
     pub(super) tables: Vec<OpenTable>,
+    /// Where in `tables` a name was put last; to be believed only if it stands there.
+    pub(super) names: HashMap<Box<[u8]>, usize>,
     pub(super) savepoints: Vec<Savepoint>,
     pub(super) cursors: Cursors,
     pub(super) next_table: u32,
@@ -115,6 +118,7 @@ impl WriteTxn {
             base,
             main,
             tables: Vec::new(),
+            names: HashMap::new(),
             savepoints: Vec::new(),
             cursors: Cursors::new(),
             next_table,
@@ -298,9 +302,10 @@ impl WriteTxn {
     /// Index of a table, opened now or before; its order may still be unknown.
     pub(super) fn open_table(&mut self, name: &[u8]) -> Result<Option<usize>> {
         self.check()?;
-        let known = self.tables.iter().position(|t| !t.gone && *t.name == *name);
-        if known.is_some() {
-            return Ok(known);
+        if let Some(&index) = self.names.get(name)
+            && self.tables.get(index).is_some_and(|t| !t.gone && *t.name == *name)
+        {
+            return Ok(Some(index));
         }
         let found = lookup::get_entry(&self.ws.view(), &self.main.desc, &self.main.order, name)?;
         let Some((at, entry)) = found else { return Ok(None) };
@@ -314,7 +319,8 @@ impl WriteTxn {
 
     fn push_table(&mut self, name: &[u8], tree: Tree, ordered: bool) -> usize {
         let saved_level = self.savepoints.len() as u32;
-        let (name, stored) = (name.into(), tree.desc);
+        let (name, stored): (Box<[u8]>, _) = (name.into(), tree.desc);
+        self.names.insert(name.clone(), self.tables.len());
         self.tables.push(OpenTable { name, tree, ordered, stored, gone: false, saved_level });
         self.tables.len() - 1
     }

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod counted;
 mod cursors;
 mod duplicates;
 mod failures;
@@ -10,11 +11,13 @@ mod full;
 mod group;
 mod histories;
 mod hostile;
+mod limits;
 mod marks;
 mod opening;
 mod orders;
 mod processes;
 mod regressions;
+mod scale;
 mod space;
 mod telling;
 mod types;

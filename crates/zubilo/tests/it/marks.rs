@@ -238,3 +238,21 @@ fn nested_levels_undo_marks_and_replacements() {
     assert_eq!(read.canary().words, [1; 3]);
     check(&env, "after the commit");
 }
+
+#[test]
+fn a_table_dropped_and_made_anew_at_two_depths_comes_back() {
+    let (_dir, env) = open();
+    let mut txn = env.write().unwrap();
+    txn.table_or_create("t").unwrap().put("key", "first").unwrap();
+    txn.begin_nested().unwrap();
+    txn.drop_table("t").unwrap();
+    txn.begin_nested().unwrap();
+    txn.table_or_create("t").unwrap().put("other", "anew").unwrap();
+    txn.abort_nested();
+    assert!(matches!(txn.table("t"), Err(Error::NoSuchTable)));
+    txn.abort_nested();
+    // Its record was never stored in the table of tables: the table must be the open one.
+    assert_eq!(txn.table("t").unwrap().get("key").unwrap(), Some(&b"first"[..]));
+    txn.commit().unwrap();
+    assert_eq!(env.read().unwrap().table("t").unwrap().len(), 1);
+}

@@ -56,7 +56,27 @@ fn check(order: &Order, page: &[u8], model: &Model) {
         assert_eq!(branch.child(i).unwrap(), *child);
         branch.separator(i, &mut out).unwrap();
         assert_eq!(&out, separator);
-        assert!(branch.entry_size(i).unwrap() <= branch::footprint(separator.len()));
+        let most = branch::footprint(separator.len(), branch.is_counted());
+        assert!(branch.entry_size(i).unwrap() <= most);
+        if branch.is_counted() {
+            assert_eq!(branch.records(i).unwrap(), records_of(*child));
+        } else {
+            assert!(branch.records(i).is_err());
+        }
+    }
+}
+
+/// The records that the tests book for a child.
+fn records_of(child: u64) -> u64 {
+    child.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Books the records of a child that is new in a counted branch.
+fn count_child(page: &mut [u8], i: usize, child: u64) {
+    if header::is_counted(page) {
+        branch::set_records(page, i, records_of(child)).unwrap();
+    } else {
+        assert!(branch::set_records(page, i, 1).is_err());
     }
 }
 
@@ -69,9 +89,10 @@ fn check_search(order: &Order, page: &[u8], model: &Model, raw: &[u8]) {
 }
 
 impl Fixture {
-    fn new(order: Order, page_size: usize) -> Fixture {
+    fn new(order: Order, page_size: usize, counted: bool) -> Fixture {
         let mut page = vec![0xEE; page_size];
-        branch::init_with(&mut page, 3, 77, order.is_plain(), 1);
+        branch::init_with(&mut page, 3, 77, order.is_plain(), counted, 1);
+        count_child(&mut page, 0, 1);
         Fixture { order, page, model: vec![(Vec::new(), 1)], next_child: 2, scratch: Vec::new() }
     }
 
@@ -91,6 +112,7 @@ impl Fixture {
         let child = self.next_child;
         let before = self.page.clone();
         if branch::insert(&mut self.page, i, &self.order, &separator, child).unwrap() {
+            count_child(&mut self.page, i, child);
             self.model.insert(i, (separator, child));
             return;
         }
@@ -99,8 +121,7 @@ impl Fixture {
     }
 
     fn put_by_split(&mut self, i: usize, separator: Vec<u8>, child: u64, append: bool) {
-        let size = branch::footprint(separator.len());
-        let at = branch::split_point(&self.page, i, size, append).unwrap();
+        let at = branch::split_point(&self.page, i, separator.len(), append).unwrap();
         let (mut right, mut right_model) = self.split(at);
         let (page, model, i) = match i <= at {
             true => (&mut self.page, &mut self.model, i),
@@ -108,6 +129,7 @@ impl Fixture {
         };
         let fits = branch::insert(page, i, &self.order, &separator, child).unwrap();
         assert!(fits, "no room for {} bytes after a split", separator.len());
+        count_child(page, i, child);
         model.insert(i, (separator, child));
         check(&self.order, &right, &right_model);
         // Go on with the half that did not get the newcomer every other time.
@@ -207,6 +229,7 @@ impl Fixture {
             }
             Op::SetChild { at, child } => {
                 branch::set_child(&mut self.page, at % count, child).unwrap();
+                count_child(&mut self.page, at % count, child);
                 self.model[at % count].1 = child;
             }
             Op::SetSeparator { at, key } if count > 1 => {
@@ -227,10 +250,11 @@ proptest! {
     fn branches_follow_the_model(
         order in 0usize..3,
         size in 0usize..3,
+        counted in any::<bool>(),
         ops in prop::collection::vec(op(), 1..250),
         keys in prop::collection::vec(any::<u64>(), 50),
     ) {
-        let mut fixture = Fixture::new(orders()[order].clone(), SIZES[size]);
+        let mut fixture = Fixture::new(orders()[order].clone(), SIZES[size], counted);
         for op in ops {
             fixture.apply(op);
             check(&fixture.order, &fixture.page, &fixture.model);
@@ -257,8 +281,9 @@ proptest! {
         tail in 1usize..12,
         first in any::<bool>(),
         append in any::<bool>(),
+        counted in any::<bool>(),
     ) {
-        let mut fixture = Fixture::new(orders()[order].clone(), 4096);
+        let mut fixture = Fixture::new(orders()[order].clone(), 4096, counted);
         let mut n = 0u64;
         loop {
             let mut key = vec![b'm'; prefix];
@@ -272,6 +297,7 @@ proptest! {
             if !branch::insert(&mut fixture.page, i, &fixture.order, &key, n).unwrap() {
                 break;
             }
+            count_child(&mut fixture.page, i, n);
             fixture.model.insert(i, (key, n));
         }
         let stranger = if first { vec![b'a'; 960] } else { vec![b'z'; 960] };

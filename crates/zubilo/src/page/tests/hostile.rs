@@ -12,7 +12,9 @@ fn sane(kind: Kind, order: &Order, seed: u64, entries: u64) -> Vec<u8> {
     let mut page = vec![0; 4096];
     match kind {
         Kind::Leaf => header::init(&mut page, kind, 0, 1, order.is_plain()),
-        Kind::Branch => branch::init_with(&mut page, 1, 1, order.is_plain(), 1),
+        Kind::Branch => {
+            branch::init_with(&mut page, 1, 1, order.is_plain(), seed.is_multiple_of(2), 1)
+        }
         Kind::Packed => assert!(packed::init(&mut page, 1, order.is_plain(), 8)),
     }
     for n in 0..entries {
@@ -62,6 +64,7 @@ fn read_everything(page: &[u8], order: &Order, keys: &[Vec<u8>]) {
         let _ = (branch.check(order), branch.used());
         for i in (0..branch.count()).step_by(branch.count() / 50 + 1).chain([branch.count()]) {
             let _ = (branch.child(i), branch.entry_size(i), branch.separator(i, &mut out));
+            let _ = branch.records(i);
         }
     }
     if let Ok(packed) = Packed::new(page) {
@@ -119,6 +122,7 @@ impl Trial<'_> {
         self.on(|p, _| branch::remove(p, i));
         self.on(|p, _| branch::remove_range(p, low, high));
         self.on(|p, _| branch::set_child(p, i, 5));
+        self.on(|p, _| branch::set_records(p, i, 5));
         self.on(|p, _| branch::set_separator(p, i, order, key));
         self.on(|p, q| branch::split(p, q, i, order, &mut Vec::new(), &mut Vec::new()));
         self.on(|p, q| branch::append(p, q, low, high, order, key));

@@ -94,9 +94,9 @@ fn split_and_insert(
 #[test]
 fn a_branch_holds_four_children_of_maximal_separators() {
     for size in SIZES {
-        for order in orders() {
+        for (order, counted) in orders().into_iter().flat_map(|o| [(o.clone(), false), (o, true)]) {
             let mut page = vec![0; size];
-            branch::init_with(&mut page, 1, 1, order.is_plain(), 10);
+            branch::init_with(&mut page, 1, 1, order.is_plain(), counted, 10);
             for i in 1..4 {
                 let separator = ranked(&order, i, max_key(size));
                 assert!(branch::insert(&mut page, i.into(), &order, &separator, 1).unwrap());

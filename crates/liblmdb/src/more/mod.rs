@@ -1,0 +1,30 @@
+//! What the C interface has beyond LMDB's: `zubilo.h`. Names and arguments are libmdbx's where it has
+//! the function.
+
+mod data;
+mod env;
+mod group;
+mod marks;
+
+use std::ffi::c_int;
+
+use crate::errors::{Code, Result};
+
+/// The answer yes.
+const TRUE: c_int = -1;
+/// A key has several values where one was meant.
+const MANY: Code = Code(-30421);
+
+/// The result of a question.
+fn answer(code: c_int, found: bool) -> c_int {
+    match code {
+        0 if found => TRUE,
+        code => code,
+    }
+}
+
+/// Something of the program's behind a pointer that must not be null.
+fn given<'p, T>(pointer: *const T) -> Result<&'p T> {
+    // SAFETY: by the contract it points to such a value for the time of a call.
+    unsafe { pointer.as_ref() }.ok_or(Code::EINVAL)
+}

@@ -1,0 +1,227 @@
+/* What zubilo.h adds. The argument is a directory. */
+#include "check.h"
+
+#include <pthread.h>
+#include <unistd.h>
+#include <zubilo.h>
+
+static MDB_dbi table(MDB_env *env, const char *name, unsigned flags)
+{
+	MDB_txn *txn;
+	MDB_dbi dbi;
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	OK(mdb_dbi_open(txn, name, flags | MDB_CREATE, &dbi));
+	OK(mdb_txn_commit(txn));
+	return dbi;
+}
+
+static void numbers(MDB_env *env, MDB_dbi dbi)
+{
+	MDBX_canary set = { 1, 2, 3, 0 }, got;
+	MDB_txn *txn, *reader;
+	uint64_t first;
+	int percent = -1;
+	size_t id;
+
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &reader));
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	id = mdb_txn_id(txn);
+	OK(mdbx_canary_put(txn, &set));
+	OK(mdbx_dbi_sequence(txn, dbi, &first, 10));
+	IS(first, 0);
+	IS(mdbx_dbi_sequence(txn, dbi, &first, UINT64_MAX), MDBX_RESULT_TRUE);
+	OK(mdb_txn_commit(txn));
+	IS(mdbx_txn_straggler(reader, &percent), 1);
+	IS(percent >= 0 && percent <= 100, 1);
+	mdb_txn_abort(reader);
+
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &reader));
+	OK(mdbx_canary_get(reader, &got));
+	IS(got.mdbx_x, 1);
+	IS(got.mdbx_z, 3);
+	IS(got.mdbx_v, id);
+	OK(mdbx_dbi_sequence(reader, dbi, &first, 0));
+	IS(first, 10);
+	IS(mdbx_dbi_sequence(reader, dbi, &first, 1), EACCES);
+	IS(mdbx_txn_straggler(reader, NULL), 0);
+	IS(mdbx_canary_put(reader, &set), EACCES);
+	mdb_txn_abort(reader);
+}
+
+static void records(MDB_env *env, MDB_dbi dbi, MDB_dbi many)
+{
+	MDB_txn *txn;
+	MDB_val key = val("a"), value, new = val("new"), old;
+	MDB_cursor *cursor;
+	char room[8];
+	size_t count;
+
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	OK(put(txn, many, "a", "1", 0));
+	OK(put(txn, many, "a", "2", 0));
+	OK(put(txn, many, "b", "3", 0));
+	OK(mdbx_get_ex(txn, many, &key, &value, &count));
+	IS(count, 2);
+	IS(same(&value, "1"), 1);
+	old.mv_data = room;
+	old.mv_size = sizeof room;
+	IS(mdbx_replace(txn, many, &key, &new, &old, 0), MDBX_EMULTIVAL);
+
+	OK(put(txn, dbi, "a", "old", 0));
+	OK(get(txn, dbi, "a", &value));
+	IS(mdbx_is_dirty(txn, value.mv_data), MDBX_RESULT_TRUE);
+	key = val("a");
+	old.mv_size = 1;
+	IS(mdbx_replace(txn, dbi, &key, &new, &old, 0), MDBX_RESULT_TRUE);
+	IS(old.mv_size, 3);
+	old.mv_size = sizeof room;
+	OK(mdbx_replace(txn, dbi, &key, &new, &old, 0));
+	IS(same(&old, "old"), 1);
+	OK(get(txn, dbi, "a", &value));
+	IS(same(&value, "new"), 1);
+	IS(mdbx_replace(txn, dbi, &key, &new, &old, MDB_NOOVERWRITE), MDB_KEYEXIST);
+	old.mv_data = room;
+	old.mv_size = sizeof room;
+	OK(mdbx_replace(txn, dbi, &key, NULL, &old, 0));
+	IS(get(txn, dbi, "a", &value), MDB_NOTFOUND);
+	IS(mdbx_replace(txn, dbi, &key, &new, &old, MDB_CURRENT), MDB_NOTFOUND);
+	OK(mdbx_replace(txn, dbi, &key, &new, &old, 0));
+	IS(old.mv_data == NULL, 1);
+
+	OK(mdb_cursor_open(txn, many, &cursor));
+	IS(mdbx_cursor_eof(cursor), MDBX_RESULT_TRUE);
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_FIRST));
+	IS(mdbx_cursor_eof(cursor), MDBX_RESULT_FALSE);
+	IS(mdbx_cursor_on_first(cursor), MDBX_RESULT_TRUE);
+	IS(mdbx_cursor_on_last(cursor), MDBX_RESULT_FALSE);
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_LAST));
+	IS(mdbx_cursor_on_last(cursor), MDBX_RESULT_TRUE);
+	IS(mdb_cursor_get(cursor, &key, &value, MDB_NEXT), MDB_NOTFOUND);
+	IS(mdbx_cursor_eof(cursor), MDBX_RESULT_TRUE);
+	IS(mdbx_cursor_eof(NULL), EINVAL);
+	OK(mdb_txn_commit(txn));
+}
+
+static void at_once(MDB_env *env, MDB_dbi dbi)
+{
+	enum { COUNT = 100 };
+	MDB_txn *txn;
+	MDB_val keys[COUNT], values[COUNT];
+	char names[COUNT][8];
+	int round;
+
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(names[i], sizeof names[i], "k%d", i);
+		keys[i] = val(names[i]);
+		if (i % 3)
+			OK(put(txn, dbi, names[i], names[i], 0));
+	}
+	for (round = 0; round < 2; round++) {
+		OK(zubilo_get_many(txn, dbi, keys, values, COUNT));
+		for (int i = 0; i < COUNT; i++) {
+			if (i % 3)
+				IS(same(&values[i], names[i]), 1);
+			else
+				IS(values[i].mv_data == NULL, 1);
+		}
+		IS(zubilo_get_many(txn, dbi, keys, values, 1), MDB_NOTFOUND);
+		IS(zubilo_get_many(txn, dbi, NULL, values, 1), EINVAL);
+		OK(mdb_txn_commit(txn));
+		OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn));
+	}
+	mdb_txn_abort(txn);
+}
+
+struct work {
+	MDB_env *env;
+	MDB_dbi dbi;
+	int number;
+};
+
+static int add(MDB_txn *txn, void *context)
+{
+	struct work *work = context;
+	char key[16];
+	MDB_txn *child;
+	snprintf(key, sizeof key, "g%d", work->number);
+	OK(put(txn, work->dbi, key, "x", 0));
+	/* A child that is left open is undone. */
+	OK(mdb_txn_begin(mdb_txn_env(txn), txn, 0, &child));
+	OK(put(child, work->dbi, "left", "x", 0));
+	/* Each fifth wants nothing of this. */
+	return work->number % 5 ? 0 : EAGAIN;
+}
+
+static int end_it(MDB_txn *txn, void *context)
+{
+	(void)context;
+	IS(mdb_txn_commit(txn), MDB_BAD_TXN);
+	mdb_txn_abort(txn);
+	return 0;
+}
+
+static void *thread(void *context)
+{
+	struct work work = *(struct work *)context;
+	for (int i = 0; i < 20; i++, work.number++)
+		IS(zubilo_update(work.env, add, &work), work.number % 5 ? 0 : EAGAIN);
+	return NULL;
+}
+
+static void together(MDB_env *env, MDB_dbi dbi)
+{
+	pthread_t threads[4];
+	struct work works[4];
+	MDB_txn *txn;
+	MDB_val value;
+	char key[16];
+
+	for (int i = 0; i < 4; i++) {
+		works[i] = (struct work){ env, dbi, i * 20 };
+		OK(pthread_create(&threads[i], NULL, thread, &works[i]));
+	}
+	for (int i = 0; i < 4; i++)
+		OK(pthread_join(threads[i], NULL));
+	OK(zubilo_update(env, end_it, NULL));
+	IS(zubilo_update(env, NULL, NULL), EINVAL);
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn));
+	for (int i = 0; i < 80; i++) {
+		snprintf(key, sizeof key, "g%d", i);
+		IS(get(txn, dbi, key, &value), i % 5 ? 0 : MDB_NOTFOUND);
+	}
+	IS(get(txn, dbi, "left", &value), MDB_NOTFOUND);
+	mdb_txn_abort(txn);
+}
+
+int main(int argc, char **argv)
+{
+	MDB_env *env;
+	MDB_dbi plain, many;
+	MDB_envinfo info;
+	MDB_stat stat;
+
+	IS(argc, 2);
+	OK(mdb_env_create(&env));
+	OK(mdb_env_set_maxdbs(env, 4));
+	OK(mdbx_env_set_geometry(env, 1 << 20, -1, 8 << 20, 1 << 20, -1, 8192));
+	IS(mdbx_env_set_geometry(env, 9 << 20, -1, 8 << 20, -1, -1, -1), EINVAL);
+	OK(mdb_env_open(env, argv[1], 0, 0600));
+	OK(mdb_env_info(env, &info));
+	IS(info.me_mapsize, 8 << 20);
+	OK(mdb_env_stat(env, &stat));
+	IS(stat.ms_psize, 8192);
+	OK(mdbx_env_set_geometry(env, -1, -1, 16 << 20, -1, 4 << 20, -1));
+	OK(mdb_env_info(env, &info));
+	IS(info.me_mapsize, 16 << 20);
+	IS(mdbx_env_set_geometry(env, -1, -1, -1, -1, -1, 4096), EINVAL);
+	plain = table(env, "plain", 0);
+	many = table(env, "many", MDB_DUPSORT);
+	numbers(env, plain);
+	records(env, plain, many);
+	at_once(env, plain);
+	together(env, plain);
+	OK(mdbx_env_close_ex(env, false));
+	IS(mdbx_env_close_ex(NULL, true), EINVAL);
+	return 0;
+}

@@ -1,0 +1,7 @@
+//! `mdb_copy`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    lmdb_tools::run("mdb_copy", lmdb_tools::copy)
+}

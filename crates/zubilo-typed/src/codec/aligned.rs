@@ -1,0 +1,87 @@
+//! Plain data that is read in place: the table aligns its values, and reading is a checked cast.
+
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+
+use super::Value;
+use crate::error::{Result, bad};
+
+/// Plain data as a value, or with `Aligned<[T]>` a slice of it: a reference into the store is given,
+/// nothing is copied. The bytes are those of the memory, so a store is refused on a machine of the
+/// other byte order; what the fields mean is not noted: see [`version`](crate::Table::version).
+pub struct Aligned<T: ?Sized>(PhantomData<fn() -> Box<T>>);
+
+const BYTE_ORDER: &str = if cfg!(target_endian = "little") { "le" } else { "be" };
+
+/// The alignment of a type, where the engine has it.
+const fn align_of_values<T>() -> u8 {
+    const { assert!(align_of::<T>() <= 16, "values can be aligned to 16 bytes at most") }
+    align_of::<T>() as u8
+}
+
+fn cast_error(error: bytemuck::PodCastError) -> crate::Error {
+    let reason = match error {
+        bytemuck::PodCastError::TargetAlignmentGreaterAndInputNotAligned => "not aligned",
+        _ => "of another length",
+    };
+    bad("aligned value", reason)
+}
+
+impl<T: Pod> Value for Aligned<T> {
+    type Input<'a> = &'a T;
+    type View<'a> = &'a T;
+
+    const WIDTH: Option<usize> = Some(size_of::<T>());
+    const ALIGN: u8 = align_of_values::<T>();
+
+    fn tag(into: &mut String) {
+        let (size, align) = (size_of::<T>(), align_of::<T>());
+        into.push_str(&format!("aligned<{size}/{align} {BYTE_ORDER}>"));
+    }
+
+    fn encode(input: &T, into: &mut Vec<u8>) -> Result<()> {
+        into.extend_from_slice(bytemuck::bytes_of(input));
+        Ok(())
+    }
+
+    fn decode(bytes: &[u8]) -> Result<&T> {
+        bytemuck::try_from_bytes(bytes).map_err(cast_error)
+    }
+
+    fn encoded<R>(input: &T, with: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        Ok(with(bytemuck::bytes_of(input)))
+    }
+}
+
+impl<T: Pod> Value for Aligned<[T]> {
+    type Input<'a> = &'a [T];
+    type View<'a> = &'a [T];
+
+    const ALIGN: u8 = {
+        const { assert!(size_of::<T>() > 0, "how many there are of nothing cannot be stored") }
+        align_of_values::<T>()
+    };
+
+    fn tag(into: &mut String) {
+        let (size, align) = (size_of::<T>(), align_of::<T>());
+        into.push_str(&format!("aligned<[{size}/{align}] {BYTE_ORDER}>"));
+    }
+
+    fn encode(input: &[T], into: &mut Vec<u8>) -> Result<()> {
+        into.extend_from_slice(bytemuck::cast_slice(input));
+        Ok(())
+    }
+
+    fn decode(bytes: &[u8]) -> Result<&[T]> {
+        // An empty value need not stand anywhere in particular.
+        if bytes.is_empty() {
+            return Ok(&[]);
+        }
+        bytemuck::try_cast_slice(bytes).map_err(cast_error)
+    }
+
+    fn encoded<R>(input: &[T], with: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        Ok(with(bytemuck::cast_slice(input)))
+    }
+}

@@ -1,0 +1,77 @@
+//! Codecs: how types become bytes and come back. The type parameters of a table are codecs; for most
+//! types the type is its own.
+
+mod compound;
+mod numbers;
+mod text;
+
+#[cfg(feature = "bytemuck")]
+mod aligned;
+mod native;
+#[cfg(feature = "serde")]
+mod postcard;
+mod prefix;
+
+use zubilo::KeyOrder;
+
+use crate::error::Result;
+
+#[cfg(feature = "bytemuck")]
+pub use aligned::Aligned;
+pub use native::Native;
+#[cfg(feature = "serde")]
+pub use postcard::Postcard;
+pub use prefix::Prefix;
+
+/// What can be stored as a value.
+pub trait Value: 'static {
+    /// What is stored from: the type itself where it is small, else a reference.
+    type Input<'a>: Copy;
+    /// What reading gives: the type itself, or a reference into the store.
+    type View<'a>;
+
+    /// Length of the encoding where it is always the same.
+    const WIDTH: Option<usize> = None;
+    /// Alignment that the view needs.
+    const ALIGN: u8 = 1;
+
+    /// Appends the type's name as the store notes it. It names the encoding, not the Rust type:
+    /// types with one encoding share a name.
+    fn tag(into: &mut String);
+
+    /// Appends the encoding.
+    fn encode(input: Self::Input<'_>, into: &mut Vec<u8>) -> Result<()>;
+
+    /// Reads the encoding back; an error for bytes that [`Value::encode`] does not write.
+    fn decode(bytes: &[u8]) -> Result<Self::View<'_>>;
+
+    /// Calls `with` with the encoding. To be overridden where it needs no allocation.
+    fn encoded<R>(input: Self::Input<'_>, with: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        let mut bytes = Vec::with_capacity(Self::WIDTH.unwrap_or(32));
+        Self::encode(input, &mut bytes)?;
+        Ok(with(&bytes))
+    }
+}
+
+/// What can be a key, or one of many values of a key: sorted, the table keeps the order of the type.
+pub trait Key: Value {
+    /// The order of the encodings that is the order of the values.
+    const ORDER: KeyOrder = KeyOrder::Bytes;
+}
+
+/// A key whose encodings, compared byte by byte, have the order of its values: every one but
+/// [`Native`]. It can be the last part of a tuple.
+pub trait ByteOrdered: Key {}
+
+/// What can be any part of a tuple: it has an encoding that tells its own end and keeps the order
+/// also when something follows.
+pub trait Part: ByteOrdered {
+    /// What reading gives. Other than [`Value::View`] it may have to be put together.
+    type Item<'a>;
+
+    /// Appends the encoding.
+    fn encode_part(input: Self::Input<'_>, into: &mut Vec<u8>) -> Result<()>;
+
+    /// Reads the encoding off the front.
+    fn decode_part<'a>(bytes: &mut &'a [u8]) -> Result<Self::Item<'a>>;
+}

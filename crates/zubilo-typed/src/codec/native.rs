@@ -1,0 +1,48 @@
+//! Little-endian numbers sorted by the engine as such: what programs written for LMDB keep in tables
+//! with `INTEGERKEY` or `INTEGERDUP`. Within Zubilo alone the plain numbers are better: their keys are
+//! searched as they are, these must be turned round first.
+
+use std::marker::PhantomData;
+
+use zubilo::KeyOrder;
+
+use super::numbers::whole;
+use super::{Key, Value};
+use crate::error::Result;
+
+/// A `u32` or `u64` in a table of [`KeyOrder::Integer`], little-endian.
+pub struct Native<T>(PhantomData<fn() -> T>);
+
+macro_rules! native {
+    ($($type:ty, $tag:literal;)*) => {
+        $(impl Value for Native<$type> {
+            type Input<'a> = $type;
+            type View<'a> = $type;
+
+            const WIDTH: Option<usize> = Some(size_of::<$type>());
+
+            fn tag(into: &mut String) {
+                into.push_str($tag);
+            }
+
+            fn encode(input: $type, into: &mut Vec<u8>) -> Result<()> {
+                into.extend_from_slice(&input.to_le_bytes());
+                Ok(())
+            }
+
+            fn decode(bytes: &[u8]) -> Result<$type> {
+                whole(bytes, $tag).map(<$type>::from_le_bytes)
+            }
+
+            fn encoded<R>(input: $type, with: impl FnOnce(&[u8]) -> R) -> Result<R> {
+                Ok(with(&input.to_le_bytes()))
+            }
+        }
+
+        impl Key for Native<$type> {
+            const ORDER: KeyOrder = KeyOrder::Integer;
+        })*
+    };
+}
+
+native! { u32, "native-u32"; u64, "native-u64"; }

@@ -1,0 +1,36 @@
+//! Values of any type that serde knows, in the format postcard.
+
+use std::marker::PhantomData;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Value;
+use crate::error::{Error, Result, bad};
+
+/// A serde type as a value. Postcard writes no names of fields: a changed type reads old values
+/// wrongly or not at all. Give the definition another [`version`](crate::Table::version) then.
+pub struct Postcard<T>(PhantomData<fn() -> T>);
+
+impl<T: Serialize + DeserializeOwned + 'static> Value for Postcard<T> {
+    type Input<'a> = &'a T;
+    type View<'a> = T;
+
+    fn tag(into: &mut String) {
+        into.push_str("postcard");
+    }
+
+    fn encode(input: &T, into: &mut Vec<u8>) -> Result<()> {
+        let old = std::mem::take(into);
+        *into = postcard::to_extend(input, old).map_err(|e| Error::Encode(Box::new(e)))?;
+        Ok(())
+    }
+
+    fn decode(bytes: &[u8]) -> Result<T> {
+        match postcard::take_from_bytes(bytes) {
+            Ok((value, [])) => Ok(value),
+            Ok(_) => Err(bad("postcard", "followed by more")),
+            Err(_) => Err(bad("postcard", "not what serde writes for this type")),
+        }
+    }
+}

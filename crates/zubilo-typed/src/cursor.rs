@@ -1,0 +1,194 @@
+//! Cursors over typed tables: a position moved by hand, in a table that stands still or through which
+//! the table is changed.
+
+use std::marker::PhantomData;
+
+use zubilo::{PutFlags, Seek};
+
+use crate::codec::{Key, Value};
+use crate::error::Result;
+use crate::iter::decoded;
+
+/// A position in a table that does not change meanwhile.
+pub struct Cursor<'t, K, V> {
+    inner: zubilo::Cursor<'t>,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+/// A position in a table of the write transaction, through which the table can be changed. What it
+/// gives lives until the next call.
+pub struct WriteCursor<'t, K, V> {
+    inner: zubilo::WriteCursor<'t>,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<'t, K, V> Cursor<'t, K, V> {
+    pub(crate) fn new(inner: zubilo::Cursor<'t>) -> Self {
+        Cursor { inner, types: PhantomData }
+    }
+}
+
+impl<'t, K, V> WriteCursor<'t, K, V> {
+    pub(crate) fn new(inner: zubilo::WriteCursor<'t>) -> Self {
+        WriteCursor { inner, types: PhantomData }
+    }
+}
+
+/// Moves without arguments.
+macro_rules! steps {
+    ($life:lifetime, $($(#[$doc:meta])* $name:ident;)*) => {
+        $($(#[$doc])*
+        pub fn $name(&mut self) -> Result<Option<(K::View<$life>, V::View<$life>)>> {
+            self.inner.$name()?.map(decoded::<K, V>).transpose()
+        })*
+    };
+}
+
+/// The moves of both kinds of cursors.
+macro_rules! moves {
+    ($life:lifetime) => {
+        steps! { $life,
+            /// To the first record.
+            first;
+            /// To the last record.
+            last;
+            /// To the next record, the first one when the cursor stands nowhere yet. At the end the
+            /// cursor keeps its place.
+            #[expect(clippy::should_implement_trait, reason = "a cursor also goes back")]
+            next;
+            /// To the record before, the last one when the cursor stands nowhere yet.
+            prev;
+            /// The record under the cursor; after a deletion the one that followed.
+            current;
+        }
+
+        /// To the first record whose key is not less than `key`. If there is none the cursor stands
+        /// behind the last one.
+        pub fn seek(
+            &mut self,
+            key: K::Input<'_>,
+        ) -> Result<Option<(K::View<$life>, V::View<$life>)>> {
+            K::encoded(key, |key| self.inner.seek(key))??.map(decoded::<K, V>).transpose()
+        }
+
+        /// To the record with this key, of several the first; nowhere when there is none.
+        pub fn seek_exact(
+            &mut self,
+            key: K::Input<'_>,
+        ) -> Result<Option<(K::View<$life>, V::View<$life>)>> {
+            K::encoded(key, |key| self.inner.seek_exact(key))??.map(decoded::<K, V>).transpose()
+        }
+
+        /// To the nearest key that stands so to `key`: its first value where it is sought upwards or
+        /// exactly, its last where downwards.
+        pub fn seek_by(
+            &mut self,
+            seek: Seek,
+            key: K::Input<'_>,
+        ) -> Result<Option<(K::View<$life>, V::View<$life>)>> {
+            K::encoded(key, |key| self.inner.seek_by(seek, key))??.map(decoded::<K, V>).transpose()
+        }
+    };
+}
+
+/// Moves among the values of a key.
+macro_rules! moves_among_values {
+    ($life:lifetime) => {
+        steps! { $life,
+            /// To the next value of the same key.
+            next_value;
+            /// To the value before of the same key.
+            prev_value;
+            /// To the first value of the next key.
+            next_key;
+            /// To the last value of the key before.
+            prev_key;
+            /// To the first value of the key under the cursor.
+            first_value;
+            /// To the last value of the key under the cursor.
+            last_value;
+        }
+
+        /// To the record with this key and value; nowhere when there is none.
+        pub fn seek_pair(
+            &mut self,
+            key: K::Input<'_>,
+            value: V::Input<'_>,
+        ) -> Result<Option<(K::View<$life>, V::View<$life>)>> {
+            let found = both::<K, V, _>(key, value, |k, v| self.inner.seek_pair(k, v))??;
+            found.map(decoded::<K, V>).transpose()
+        }
+
+        /// To the first value under `key` that is not less than `value`; nowhere when there is none.
+        pub fn seek_value(
+            &mut self,
+            key: K::Input<'_>,
+            value: V::Input<'_>,
+        ) -> Result<Option<(K::View<$life>, V::View<$life>)>> {
+            let found = both::<K, V, _>(key, value, |k, v| self.inner.seek_value(k, v))??;
+            found.map(decoded::<K, V>).transpose()
+        }
+
+        /// To the nearest record, in the order of keys and then values, that stands so to this one.
+        pub fn seek_pair_by(
+            &mut self,
+            seek: Seek,
+            key: K::Input<'_>,
+            value: V::Input<'_>,
+        ) -> Result<Option<(K::View<$life>, V::View<$life>)>> {
+            let found = both::<K, V, _>(key, value, |k, v| self.inner.seek_pair_by(seek, k, v))??;
+            found.map(decoded::<K, V>).transpose()
+        }
+
+        /// Number of values of the key under the cursor; none where there is none.
+        pub fn count(&mut self) -> Result<Option<u64>> {
+            Ok(self.inner.count()?)
+        }
+    };
+}
+
+/// Calls `with` with both encodings.
+pub(crate) fn both<K: Value, V: Value, R>(
+    key: K::Input<'_>,
+    value: V::Input<'_>,
+    with: impl FnOnce(&[u8], &[u8]) -> R,
+) -> Result<R> {
+    K::encoded(key, |key| V::encoded(value, |value| with(key, value)))?
+}
+
+impl<'t, K: Key, V: Value> Cursor<'t, K, V> {
+    moves!('t);
+}
+
+impl<'t, K: Key, V: Key> Cursor<'t, K, V> {
+    moves_among_values!('t);
+}
+
+impl<K: Key, V: Value> WriteCursor<'_, K, V> {
+    moves!('_);
+
+    /// Stores a record and places the cursor on it; false if a flag forbids it.
+    pub fn put(&mut self, key: K::Input<'_>, value: V::Input<'_>, flags: PutFlags) -> Result<bool> {
+        Ok(both::<K, V, _>(key, value, |k, v| self.inner.put(k, v, flags))??)
+    }
+
+    /// Replaces the value under the cursor. In a multimap the new one goes where it belongs, and the
+    /// cursor with it.
+    pub fn put_current(&mut self, value: V::Input<'_>) -> Result<()> {
+        Ok(V::encoded(value, |v| self.inner.put_current(v))??)
+    }
+
+    /// Deletes the record under the cursor, which then stands before the one that followed.
+    pub fn delete(&mut self) -> Result<bool> {
+        Ok(self.inner.delete()?)
+    }
+
+    /// Deletes the key under the cursor with all its values.
+    pub fn delete_key(&mut self) -> Result<bool> {
+        Ok(self.inner.delete_key()?)
+    }
+}
+
+impl<K: Key, V: Key> WriteCursor<'_, K, V> {
+    moves_among_values!('_);
+}

@@ -1,0 +1,294 @@
+//! Definitions of tables: a name, the types of keys and values, the options that follow from them.
+//! The types are noted in the store, in the table [`TYPES`]; a definition opens no table that was
+//! made for others.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use zubilo::{KeyOrder, ReadTxn, TableId, TableOptions, WriteTxn};
+
+use crate::codec::{Key, Value};
+use crate::error::{Error, Result};
+use crate::multimap::{ReadMultimap, WriteMultimap};
+use crate::read::ReadTable;
+use crate::write::WriteTable;
+
+/// The table in which the types of all typed tables are noted: names and types as text.
+pub const TYPES: &str = "zubilo.types";
+
+/// What definitions of both kinds are made of.
+struct Definition {
+    name: Cow<'static, str>,
+    version: &'static str,
+}
+
+impl Definition {
+    const fn new(name: &'static str) -> Definition {
+        Definition { name: Cow::Borrowed(name), version: "" }
+    }
+
+    /// The types as they are noted.
+    fn types<K: Key, V: Value>(&self, kind: &str) -> String {
+        let mut types = format!("{kind}<");
+        K::tag(&mut types);
+        types.push_str(", ");
+        V::tag(&mut types);
+        types.push('>');
+        if !self.version.is_empty() {
+            types.push(' ');
+            types.push_str(self.version);
+        }
+        types
+    }
+
+    fn compare(&self, found: Option<&[u8]>, wanted: &str) -> Result<()> {
+        if found == Some(wanted.as_bytes()) {
+            return Ok(());
+        }
+        Err(Error::Types {
+            table: self.name.to_string(),
+            found: found.map(|types| String::from_utf8_lossy(types).into_owned()),
+            wanted: wanted.to_string(),
+        })
+    }
+
+    fn open<'t>(
+        &self,
+        txn: &'t ReadTxn,
+        types: &str,
+        options: &TableOptions,
+    ) -> Result<zubilo::ReadTable<'t>> {
+        let table = txn.table_with(&*self.name, options);
+        if !matches!(table, Err(zubilo::Error::NoSuchTable)) {
+            let noted = match txn.table(TYPES) {
+                Ok(noted) => noted.get(&*self.name)?,
+                Err(zubilo::Error::NoSuchTable) => None,
+                Err(error) => return Err(error.into()),
+            };
+            self.compare(noted, types)?;
+        }
+        Ok(table?)
+    }
+
+    /// Whether there is a table of this name, which then has these types.
+    fn check(&self, txn: &mut WriteTxn, types: &str, options: &TableOptions) -> Result<bool> {
+        let table = txn.table_with(&*self.name, options).map(drop);
+        if matches!(table, Err(zubilo::Error::NoSuchTable)) {
+            return Ok(false);
+        }
+        match txn.table(TYPES) {
+            Ok(noted) => self.compare(noted.get(&*self.name)?, types)?,
+            Err(zubilo::Error::NoSuchTable) => self.compare(None, types)?,
+            Err(error) => return Err(error.into()),
+        }
+        table?;
+        Ok(true)
+    }
+
+    fn open_mut<'t>(
+        &self,
+        txn: &'t mut WriteTxn,
+        types: &str,
+        options: &TableOptions,
+    ) -> Result<zubilo::WriteTable<'t>> {
+        if !self.check(txn, types, options)? {
+            // All or nothing: a table without its types could not be opened again.
+            txn.nested(|txn| -> Result<()> {
+                self.note(txn, types)?;
+                txn.create_table(&*self.name, options.clone())?;
+                Ok(())
+            })?;
+        }
+        Ok(txn.table_with(&*self.name, options)?)
+    }
+
+    fn note(&self, txn: &mut WriteTxn, types: &str) -> Result<()> {
+        if self.name == TYPES {
+            let what = "the name is that of the table of types; choose another";
+            return Err(zubilo::Error::Invalid(what).into());
+        }
+        Ok(txn.table_or_create(TYPES)?.put(&*self.name, types)?)
+    }
+
+    fn adopt(&self, txn: &mut WriteTxn, types: &str, options: &TableOptions) -> Result<()> {
+        txn.table_with(&*self.name, options)?;
+        self.note(txn, types)
+    }
+
+    fn drop_table(&self, txn: &mut WriteTxn, types: &str, options: &TableOptions) -> Result<bool> {
+        if !self.check(txn, types, options)? {
+            return Ok(false);
+        }
+        txn.nested(|txn| -> Result<()> {
+            txn.table(TYPES)?.delete(&*self.name)?;
+            Ok(txn.drop_table(&*self.name)?)
+        })?;
+        Ok(true)
+    }
+}
+
+/// What both kinds of definition have in common.
+macro_rules! definition {
+    ($name:ident, $value:ident, $kind:literal, $read:ident, $write:ident) => {
+        impl<K: Key, V: $value> $name<K, V> {
+            /// The definition of the table `name`.
+            pub const fn new(name: &'static str) -> Self {
+                $name { definition: Definition::new(name), types: PhantomData }
+            }
+
+            /// The same, for a name that is made at run time.
+            pub fn named(name: impl Into<String>) -> Self {
+                let name = Cow::Owned(name.into());
+                $name { definition: Definition { name, version: "" }, types: PhantomData }
+            }
+
+            /// Notes a word of the caller's with the types, for what they do not tell, such as the
+            /// fields of a serde type. A table of another version is refused like one of other types.
+            pub const fn version(mut self, version: &'static str) -> Self {
+                self.definition.version = version;
+                self
+            }
+
+            /// The table's name.
+            pub fn name(&self) -> &str {
+                &self.definition.name
+            }
+
+            /// The types as they are noted in the store.
+            pub fn types(&self) -> String {
+                self.definition.types::<K, V>($kind)
+            }
+
+            /// Opens the table to read.
+            pub fn open<'t>(&self, txn: &'t ReadTxn) -> Result<$read<'t, K, V>> {
+                self.definition.open(txn, &self.types(), &Self::options()).map($read::new)
+            }
+
+            /// Opens the table to read and change it, and makes it if there is none.
+            pub fn open_mut<'t>(&self, txn: &'t mut WriteTxn) -> Result<$write<'t, K, V>> {
+                self.definition.open_mut(txn, &self.types(), &Self::options()).map($write::new)
+            }
+
+            /// Notes the types of a table that was made through the byte interface, or of another
+            /// version. That its records are of these types is the caller's promise; where they are
+            /// not, reading gives errors or wrong values.
+            pub fn adopt(&self, txn: &mut WriteTxn) -> Result<()> {
+                self.definition.adopt(txn, &self.types(), &Self::options())
+            }
+
+            /// Removes the table with all its records and what is noted about it; tells whether there
+            /// was one.
+            pub fn drop_table(&self, txn: &mut WriteTxn) -> Result<bool> {
+                self.definition.drop_table(txn, &self.types(), &Self::options())
+            }
+
+            /// As [`Self::open_mut`], to come back to the table in the same transaction without
+            /// another look-up: so several tables can be changed by turns.
+            pub fn handle(&self, txn: &mut WriteTxn) -> Result<Handle<Self>> {
+                let table = self.definition.open_mut(txn, &self.types(), &Self::options())?;
+                Ok(Handle { id: table.id(), of: PhantomData })
+            }
+        }
+
+        impl<K: Key, V: $value> Handle<$name<K, V>> {
+            /// The table. The transaction must be the one that gave the handle.
+            pub fn at<'t>(&self, txn: &'t mut WriteTxn) -> Result<$write<'t, K, V>> {
+                Ok($write::new(txn.at(self.id)?))
+            }
+        }
+    };
+}
+
+/// A table with one value under a key.
+///
+/// ```
+/// use zubilo_typed::Table;
+///
+/// const POPULATION: Table<(&str, &str), u64> = Table::new("population");
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// let mut txn = env.write()?;
+/// POPULATION.open_mut(&mut txn)?.put(("fr", "Lyon"), 522_250)?;
+/// txn.commit()?;
+///
+/// let read = env.read()?;
+/// let population = POPULATION.open(&read)?;
+/// assert_eq!(population.get(("fr", "Lyon"))?, Some(522_250));
+/// for record in population.prefix(("fr",))? {
+///     let ((_, city), people) = record?;
+///     println!("{city}: {people}");
+/// }
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
+pub struct Table<K, V> {
+    definition: Definition,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+/// A table with many values under a key, sorted and each once.
+///
+/// ```
+/// use zubilo_typed::Multimap;
+///
+/// const TAGS: Multimap<&str, u32> = Multimap::new("tags");
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// let mut txn = env.write()?;
+/// let mut tags = TAGS.open_mut(&mut txn)?;
+/// for article in [30, 10, 20] {
+///     tags.insert("rust", article)?;
+/// }
+/// let articles: Vec<u32> = tags.get("rust")?.collect::<Result<_, _>>()?;
+/// assert_eq!(articles, [10, 20, 30]);
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
+pub struct Multimap<K, V> {
+    definition: Definition,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+/// A table that the running write transaction has opened.
+pub struct Handle<T> {
+    id: TableId,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Handle<T> {}
+
+impl<K: Key, V: Value> Table<K, V> {
+    /// The options the table has, for those who open it through the byte interface.
+    pub fn options() -> TableOptions {
+        TableOptions::new().key_order(K::ORDER).align_values(V::ALIGN)
+    }
+}
+
+impl<K: Key, V: Key> Multimap<K, V> {
+    /// The options the table has, for those who open it through the byte interface.
+    pub fn options() -> TableOptions {
+        let options = TableOptions::new().key_order(K::ORDER).duplicates();
+        // Values of one size are packed; of size 0 there is one, so nothing to be gained.
+        let options = match V::WIDTH {
+            Some(width) if width > 0 => options.fixed_duplicates(),
+            _ => options,
+        };
+        match V::ORDER {
+            KeyOrder::Bytes => options,
+            order => options.value_order(order),
+        }
+    }
+}
+
+definition!(Table, Value, "table", ReadTable, WriteTable);
+definition!(Multimap, Key, "multimap", ReadMultimap, WriteMultimap);
