@@ -76,5 +76,6 @@ if [ -f crates/sim/Cargo.toml ]; then
     step "simulated disk" sim_short
     step "planted bugs" planted_bugs
 fi
+step "instruction counts" limit tools/instructions.sh
 step "models" loom_models # the last one: it changes the environment
 finish

@@ -152,10 +152,14 @@ impl Engine for Lmdb {
         // SAFETY: the library gives a string that lives for ever.
         let version = unsafe { dl::text((api.mdb_version)(null_mut(), null_mut(), null_mut())) };
         let map = if variant == Variant::Map { ", MDB_WRITEMAP" } else { "" };
+        let why = match variant {
+            Variant::Foreign => "lmdb.h: the flags of the same names; no mode may damage the store",
+            _ => "lmdb.h: NOMETASYNC keeps integrity, NOSYNC may corrupt in a system crash",
+        };
         let about = About {
             version,
             settings: format!("{name}{map}, MDB_NOTLS, readers reset and renewed"),
-            why: "lmdb.h: NOMETASYNC keeps integrity, NOSYNC may corrupt in a system crash".into(),
+            why: why.into(),
         };
         Ok((Lmdb { api, env, dbi }, about))
     }

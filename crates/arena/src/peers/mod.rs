@@ -145,7 +145,7 @@ pub(crate) trait Engine: Sized + Sync {
 
     /// Makes the store as small as the engine can make it in its place.
     fn compact(&mut self) -> Outcome<()> {
-        Err(Fault::Absent("there is no call that makes a store smaller in its place".into()))
+        Err(Fault::Absent("the arena knows no call that makes its store smaller in place".into()))
     }
 
     fn close(self) -> Outcome<()> {

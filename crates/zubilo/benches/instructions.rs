@@ -1,0 +1,136 @@
+//! A fixed workload whose instructions `tools/instructions.sh` counts under callgrind: the same
+//! operations on the same records each time, so that a change of the count is a change of the code.
+//!
+//! The argument names the part that runs; what is counted lies in the function of that name. The
+//! script gives the folder for the store in `TMPDIR`.
+
+use std::hint::black_box;
+
+use zubilo::{Durability, Env, Options, ReadTable};
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const RECORDS: u64 = 20_000;
+const READS: u64 = 20_000;
+const COMMITS: u64 = 500;
+const TABLE: &str = "records";
+
+/// Scatters numbers over all of 64 bits.
+fn scatter(i: u64) -> u64 {
+    let x = (i ^ (i >> 30)).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// 16 scattered bytes.
+fn key(i: u64) -> [u8; 16] {
+    let (high, low) = (scatter(i), scatter(!i));
+    (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+}
+
+fn value(i: u64) -> [u8; 100] {
+    [i as u8; 100]
+}
+
+fn load(env: &Env) -> Result {
+    for first in (0..RECORDS).step_by(1000) {
+        let mut write = env.write()?;
+        let mut table = write.table_or_create(TABLE)?;
+        (first..first + 1000).try_for_each(|i| table.put(key(i), value(i)))?;
+        write.commit()?;
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn counted_load(env: &Env) -> Result<u64> {
+    load(env)?;
+    Ok(RECORDS)
+}
+
+#[inline(never)]
+fn counted_get(table: &ReadTable<'_>, keys: &[[u8; 16]]) -> Result<u64> {
+    for key in keys {
+        black_box(table.get(key)?.ok_or("a record is missing")?);
+    }
+    Ok(keys.len() as u64)
+}
+
+#[inline(never)]
+fn counted_get_many(table: &ReadTable<'_>, keys: &[[u8; 16]]) -> Result<u64> {
+    let mut found = 0;
+    for batch in keys.chunks(32) {
+        table.get_many_with(batch, |_, value| found += u64::from(value.is_some()))?;
+    }
+    (found == keys.len() as u64).then_some(found).ok_or_else(|| "a record is missing".into())
+}
+
+#[inline(never)]
+fn counted_scan(table: &ReadTable<'_>) -> Result<u64> {
+    let mut count = 0;
+    for record in table.iter() {
+        black_box(record?);
+        count += 1;
+    }
+    Ok(count)
+}
+
+#[inline(never)]
+fn counted_begin(env: &Env) -> Result<u64> {
+    let mut reader = env.reader()?;
+    for _ in 0..READS {
+        black_box(&reader.begin()?);
+    }
+    Ok(READS)
+}
+
+/// 2 inserts, 1 read, 1 update, 1 delete in each transaction.
+#[inline(never)]
+fn counted_crud(env: &Env) -> Result<u64> {
+    for i in 0..COMMITS {
+        let mut write = env.write()?;
+        let mut table = write.table(TABLE)?;
+        table.put(key(RECORDS + 2 * i), value(i))?;
+        table.put(key(RECORDS + 2 * i + 1), value(i))?;
+        black_box(table.get(key(RECORDS / 2 + i))?);
+        table.put(key(RECORDS / 2 + 2 * i), value(i + 1))?;
+        table.delete(key(i))?;
+        write.commit()?;
+    }
+    Ok(COMMITS)
+}
+
+fn run(part: &str) -> Result<u64> {
+    let folder = std::env::temp_dir().join(format!("zubilo-instructions-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    // Little address space is reserved: the tools that count keep accounts of all of it.
+    let options = Options::new().durability(Durability::NoSync).reserve(1 << 30);
+    let env = options.open(folder.join("store"))?;
+    let count = if part == "load" {
+        counted_load(&env)?
+    } else {
+        load(&env)?;
+        let keys: Vec<[u8; 16]> = (0..READS).map(|i| key(scatter(i) % RECORDS)).collect();
+        let read = env.read()?;
+        let table = read.table(TABLE)?;
+        match part {
+            "get" => counted_get(&table, &keys)?,
+            "get_many" => counted_get_many(&table, &keys)?,
+            "scan" => counted_scan(&table)?,
+            "begin" => counted_begin(&env)?,
+            "crud" => counted_crud(&env)?,
+            other => return Err(format!("there is no part called {other}").into()),
+        }
+    };
+    env.close()?;
+    std::fs::remove_dir_all(folder)?;
+    Ok(count)
+}
+
+fn main() -> Result {
+    // Cargo adds arguments of its own, which begin with dashes.
+    for part in std::env::args().skip(1).filter(|argument| !argument.starts_with('-')) {
+        println!("operations {}", run(&part)?);
+    }
+    Ok(())
+}
