@@ -19,6 +19,7 @@ mod opening;
 mod output;
 mod put;
 mod range;
+mod salvage;
 mod scan;
 mod stat;
 mod tables;
@@ -62,6 +63,8 @@ enum Command {
     Load(load::LoadArgs),
     /// Copies the store while it is used, to a file or standard output
     Copy(copy::CopyArgs),
+    /// Brings out what is still readable of a damaged store
+    Salvage(salvage::SalvageArgs),
     /// Removes a table, or all of its records
     Drop(drop::DropArgs),
     /// Shows on real data what the store does, with timings and sizes
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => end(dump::run(&args), args.store.json, Listener::Archive),
         Command::Load(args) => end(load::run(&args), args.store.json, Listener::View),
         Command::Copy(args) => end(copy::run(&args), args.store.json, Listener::Archive),
+        Command::Salvage(args) => end(salvage::run(&args), args.store.json, Listener::Archive),
         Command::Drop(args) => end(drop::run(&args), args.store.json, Listener::View),
         #[cfg(feature = "demo")]
         Command::Demo(args) => match demo::run(&args) {

@@ -15,6 +15,7 @@ mod opening;
 mod orders;
 mod processes;
 mod regressions;
+mod salvage;
 mod space;
 mod telling;
 mod types;
