@@ -8,5 +8,6 @@ mod formats;
 mod harness;
 mod load_errors;
 mod originals;
+mod salvage;
 mod sharing;
 mod streams;
