@@ -116,7 +116,7 @@ impl Salvage {
     pub fn records(&self, table: &SalvagedTable, each: Each<'_>) -> Result<SalvageCount> {
         let walk = self.walk(table, self.birth);
         let outline = match table.rooted {
-            true => walk.from_root(&table.desc),
+            true => walk.outline_of(&table.desc),
             false => Walk::without_root(),
         };
         let mut count = SalvageCount { gaps: outline.gaps, ..SalvageCount::default() };
@@ -133,7 +133,7 @@ impl Salvage {
     /// The tables that the table of tables names, and its gaps.
     fn tables_of(&self, main: Option<&TreeDesc>, birth: u64) -> (Vec<SalvagedTable>, u64) {
         let walk = Walk { source: &self.source, table: 0, order: Order::Bytes, birth };
-        let outline = main.map_or_else(Walk::without_root, |desc| walk.from_root(desc));
+        let outline = main.map_or_else(Walk::without_root, |desc| walk.outline_of(desc));
         let mut tables = Vec::new();
         let mut known = BTreeSet::new();
         let mut add = |page: &[u8], index: usize, rooted: bool| {
@@ -239,7 +239,7 @@ impl Salvage {
                     let inside = fill.range(from..);
                     let before = |key: &Vec<u8>| high.as_ref().is_none_or(|high| key < high);
                     for (_, place) in inside.take_while(|(key, _)| before(key)) {
-                        self.from_leaf(walk, table, *place, each, count)?;
+                        self.put_from_leaf(walk, table, *place, each, count)?;
                     }
                 }
                 Part::Gap(..) => {}
@@ -247,13 +247,13 @@ impl Salvage {
         }
         if plain {
             for (_, place) in fill.iter().filter(|(key, _)| !given.contains(*key)) {
-                self.from_leaf(walk, table, *place, each, count)?;
+                self.put_from_leaf(walk, table, *place, each, count)?;
             }
         }
         Ok(())
     }
 
-    fn from_leaf(
+    fn put_from_leaf(
         &self,
         walk: &Walk<'_>,
         table: &SalvagedTable,
@@ -326,7 +326,7 @@ impl Salvage {
         let order = table.desc.options.builtin_value_order().unwrap_or_else(Order::as_stored);
         let id = table.desc.table | OF_VALUES;
         let walk = Walk { source: &self.source, table: id, order, birth };
-        let outline = walk.from_root(desc);
+        let outline = walk.outline_of(desc);
         count.lost_values += outline.gaps;
         let mut given = 0;
         for part in &outline.parts {

@@ -52,7 +52,7 @@ pub(super) struct Walk<'s> {
 
 impl Walk<'_> {
     /// Walks from the root that a descriptor names.
-    pub(super) fn from_root(&self, desc: &TreeDesc) -> Outline {
+    pub(super) fn outline_of(&self, desc: &TreeDesc) -> Outline {
         let mut outline = Outline::default();
         if desc.depth > 0 && usize::from(desc.depth) <= MAX_DEPTH {
             self.descend(&mut outline, desc.root.0, desc.depth - 1, self.birth, None, None);
