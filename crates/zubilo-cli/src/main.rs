@@ -21,6 +21,7 @@ mod opening;
 mod output;
 mod put;
 mod range;
+mod salvage;
 mod scan;
 mod stat;
 mod tables;
@@ -68,6 +69,8 @@ enum Command {
     Export(export::ExportArgs),
     /// Copies the store while it is used, to a file or standard output
     Copy(copy::CopyArgs),
+    /// Brings out what is still readable of a damaged store
+    Salvage(salvage::SalvageArgs),
     /// Removes a table, or all of its records
     Drop(drop::DropArgs),
     /// Shows on real data what the store does, with timings and sizes
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Command::Import(args) => end(import::run(&args), args.store.json, Listener::View),
         Command::Export(args) => end(export::run(&args), args.store.json, Listener::Archive),
         Command::Copy(args) => end(copy::run(&args), args.store.json, Listener::Archive),
+        Command::Salvage(args) => end(salvage::run(&args), args.store.json, Listener::Archive),
         Command::Drop(args) => end(drop::run(&args), args.store.json, Listener::View),
         #[cfg(feature = "demo")]
         Command::Demo(args) => match demo::run(&args) {

@@ -40,6 +40,7 @@ mod page;
 pub mod planted;
 #[doc(hidden)]
 pub mod platform;
+mod salvage;
 mod shared;
 mod space;
 mod sync;
@@ -61,6 +62,7 @@ pub use env::options::{Durability, Geometry, Options, VerifyReads};
 pub use env::scrub::{Scrub, ScrubReport};
 pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
+pub use salvage::{Salvage, SalvageCount, SalvagedTable};
 pub use txn::{
     Canary, Comparator, Cursor, CursorId, Iter, KeyOrder, OwnedValue, PackedValues, PutFlags,
     ReadGuard, ReadTable, ReadTxn, Reader, Seek, Straggler, TableHandle, TableId, TableOptions,

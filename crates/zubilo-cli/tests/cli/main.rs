@@ -11,5 +11,6 @@ mod load_errors;
 #[path = "../../../lmdb-file/tests/original/mod.rs"]
 mod original;
 mod originals;
+mod salvage;
 mod sharing;
 mod streams;

@@ -17,6 +17,7 @@ mod opening;
 mod orders;
 mod processes;
 mod regressions;
+mod salvage;
 mod scale;
 mod space;
 mod telling;

@@ -1,6 +1,6 @@
 //! Everything that can be done with a store, on one that may be damaged.
 
-use zubilo::{Durability, Env, Error, Options, ReadTable, Result, VerifyReads, WriteTxn};
+use zubilo::{Durability, Env, Error, Options, ReadTable, Result, Salvage, VerifyReads, WriteTxn};
 
 use crate::common::Rng;
 use crate::common::memory::MemoryFile;
@@ -10,6 +10,7 @@ const RECORDS_MAX: usize = 2_000_000;
 
 /// Tries all on a store; tells whether it could be opened.
 pub(super) fn all(file: &MemoryFile, rng: &mut Rng) -> bool {
+    salvages(file.image());
     let verify = rng.pick(&[VerifyReads::Never, VerifyReads::Never, VerifyReads::FirstTouch]);
     let durability = rng.pick(&[Durability::Sync, Durability::NoSync]);
     let options = Options::new().durability(durability).verify_reads(verify);
@@ -48,6 +49,18 @@ fn fine<T>(result: Result<T>) -> Option<T> {
             | Error::MapFull { .. },
         ) => None,
         Err(other) => panic!("an error that damage does not explain: {other:?}"),
+    }
+}
+
+fn salvages(bytes: Vec<u8>) {
+    let Some(salvage) = fine(Salvage::of_bytes(bytes)) else { return };
+    for table in salvage.tables() {
+        let mut left = RECORDS_MAX;
+        let counted = salvage.records(table, &mut |_, _| {
+            left = left.checked_sub(1).expect("more records than there can be");
+            Ok(())
+        });
+        fine(counted);
     }
 }
 

@@ -1,0 +1,193 @@
+//! The damaged file: found out by its own bytes, read page by page, never mapped and never changed.
+//!
+//! A page is used only if its number and checksum are right. The scan lists all such leaves, those
+//! of older commits too, by table and newest first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::env::meta::{META_COUNT, META_SIZE, Meta};
+use crate::error::{Error, Result};
+use crate::page::header;
+use crate::tree::RunRef;
+
+/// Pages of which each possible size must be told from the others where no meta is left.
+const PROBE: u64 = 16 << 20;
+/// Bytes read at once by the scan.
+const CHUNK: u64 = 1 << 20;
+
+enum Bytes {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+/// A leaf that the scan found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) birth: u64,
+    pub(super) page: u64,
+}
+
+pub(super) struct Source {
+    bytes: Bytes,
+    len: u64,
+    shift: u32,
+    /// Whole metas of the newest identity, newest first.
+    pub(super) metas: Vec<Meta>,
+    /// Leaves by table, newest first.
+    leaves: BTreeMap<u32, Vec<Found>>,
+    /// Pages of trees with right checksums.
+    pub(super) pages: u64,
+}
+
+impl Source {
+    pub(super) fn open(path: &Path) -> Result<Source> {
+        let file = File::open(path).map_err(Error::io_at("open", path))?;
+        let len = file.metadata().map_err(Error::io_at("find the length of", path))?.len();
+        Source::start(Bytes::File(file), len, path)
+    }
+
+    pub(super) fn of_bytes(bytes: Vec<u8>) -> Result<Source> {
+        let len = bytes.len() as u64;
+        Source::start(Bytes::Memory(bytes), len, Path::new("memory"))
+    }
+
+    fn start(bytes: Bytes, len: u64, path: &Path) -> Result<Source> {
+        let mut source =
+            Source { bytes, len, shift: 12, metas: Vec::new(), leaves: BTreeMap::new(), pages: 0 };
+        source.find_metas();
+        if source.metas.is_empty() && !source.find_page_size() {
+            let found = "no page of it is a store's";
+            return Err(Error::NotAStore { path: Box::new(path.to_path_buf()), found });
+        }
+        source.scan();
+        Ok(source)
+    }
+
+    pub(super) fn page_size(&self) -> usize {
+        1 << self.shift
+    }
+
+    /// Bytes of the file; none where it ends before or cannot be read.
+    fn read(&self, at: u64, len: usize) -> Option<Vec<u8>> {
+        let end = at.checked_add(len as u64)?;
+        if end > self.len {
+            return None;
+        }
+        match &self.bytes {
+            Bytes::Memory(bytes) => bytes.get(at as usize..end as usize).map(<[u8]>::to_vec),
+            Bytes::File(file) => {
+                let mut out = vec![0; len];
+                // A sector that cannot be read is a page that is lost.
+                file.read_exact_at(&mut out, at).ok()?;
+                Some(out)
+            }
+        }
+    }
+
+    fn find_metas(&mut self) {
+        for shift in 12..=16 {
+            for i in 0..META_COUNT {
+                let page = self.read(i << shift, META_SIZE);
+                if let Some(Ok(meta)) = page.map(|page| Meta::decode(&page))
+                    && meta.page_shift == shift
+                {
+                    self.metas.push(meta);
+                }
+            }
+        }
+        self.metas.sort_by_key(|meta| std::cmp::Reverse(meta.txn));
+        if let Some(newest) = self.metas.first() {
+            let (uuid, shift) = (newest.uuid, newest.page_shift);
+            self.metas.retain(|meta| meta.uuid == uuid && meta.page_shift == shift);
+            self.shift = shift;
+        }
+    }
+
+    /// Without metas: the size at which most pages are whole.
+    fn find_page_size(&mut self) -> bool {
+        let mut best = 0;
+        for shift in 12..=16 {
+            let pages = PROBE.min(self.len) >> shift;
+            let page = |n: u64| self.read(n << shift, 1 << shift);
+            let whole = |n: &u64| page(*n).is_some_and(|page| header::verify(&page, *n).is_ok());
+            let bytes = ((META_COUNT..pages).filter(whole).count() as u64) << shift;
+            if bytes > best {
+                (best, self.shift) = (bytes, shift);
+            }
+        }
+        best > 0
+    }
+
+    fn scan(&mut self) {
+        let size = self.page_size();
+        let (pages, step) = (self.len >> self.shift, CHUNK >> self.shift);
+        let mut next = META_COUNT;
+        while next < pages {
+            let count = step.min(pages - next);
+            match self.read(next << self.shift, (count as usize) << self.shift) {
+                Some(chunk) => {
+                    let found = chunk.chunks_exact(size).zip(next..);
+                    found.for_each(|(page, n)| self.note(page, n));
+                }
+                None => {
+                    // One bad sector must not cost its neighbours.
+                    for n in next..next + count {
+                        if let Some(page) = self.read(n << self.shift, size) {
+                            self.note(&page, n);
+                        }
+                    }
+                }
+            }
+            next += count;
+        }
+        for found in self.leaves.values_mut() {
+            found.sort_by_key(|found| std::cmp::Reverse(found.birth));
+        }
+    }
+
+    fn note(&mut self, page: &[u8], n: u64) {
+        // Cheap first: most of what is no page of a tree bears another number.
+        if header::number(page) != n || header::verify(page, n).is_err() {
+            return;
+        }
+        self.pages += 1;
+        if header::level(page) == 0 {
+            let found = Found { birth: header::birth(page), page: n };
+            self.leaves.entry(header::table(page)).or_default().push(found);
+        }
+    }
+
+    /// A page of a tree that is whole, of this table, and not younger than `birth`.
+    pub(super) fn page(&self, n: u64, table: u32, birth: u64) -> Option<Vec<u8>> {
+        if n < META_COUNT || n >= self.len >> self.shift {
+            return None;
+        }
+        let page = self.read(n << self.shift, self.page_size())?;
+        let fits = header::verify(&page, n).is_ok()
+            && header::table(&page) == table
+            && header::birth(&page) <= birth;
+        fits.then_some(page)
+    }
+
+    /// A large value, if its checksum is right.
+    pub(super) fn run(&self, run: &RunRef, birth: u64) -> Option<Vec<u8>> {
+        if run.birth > birth || run.first >= self.len >> self.shift || run.len > self.len {
+            return None;
+        }
+        let value = self.read(run.first << self.shift, run.len as usize)?;
+        run.verify(&value).ok().map(|()| value)
+    }
+
+    /// The leaves of a table, newest first.
+    pub(super) fn leaves(&self, table: u32) -> &[Found] {
+        self.leaves.get(&table).map_or(&[], Vec::as_slice)
+    }
+
+    /// The tables of which there are leaves.
+    pub(super) fn tables(&self) -> BTreeSet<u32> {
+        self.leaves.keys().copied().collect()
+    }
+}
