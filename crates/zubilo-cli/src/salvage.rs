@@ -148,7 +148,7 @@ fn as_text(args: &SalvageArgs, salvage: &Salvage) -> Done<Vec<Told>> {
     let progress = Progress::records("salvaging", 0);
     let (mut told, mut done) = (Vec::new(), 0);
     for table in salvage.tables() {
-        writer.table(&table.name)?;
+        writer.table(&table.name, &table.options())?;
         let take = &mut |key: &[u8], value: &[u8]| writer.record(key, value);
         let count = each_record(salvage, table, &progress, &mut done, take)?;
         writer.table_end()?;
