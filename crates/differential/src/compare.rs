@@ -330,6 +330,7 @@ fn absolute(way: Move) -> bool {
 fn compare(order: Order, a: &[u8], b: &[u8]) -> Ordering {
     match order {
         Order::Bytes => a.cmp(b),
+        Order::Backwards => b.cmp(a),
         Order::Reversed | Order::Integer(_) => a.iter().rev().cmp(b.iter().rev()),
     }
 }

@@ -59,7 +59,7 @@ fn must(code: i32) {
 fn flags(kind: &Kind) -> u32 {
     let mut flags = ffi::MDB_CREATE;
     flags |= match kind.keys {
-        Order::Bytes => 0,
+        Order::Bytes | Order::Backwards => 0,
         Order::Reversed => ffi::MDB_REVERSEKEY,
         Order::Integer(_) => ffi::MDB_INTEGERKEY,
     };
@@ -67,7 +67,7 @@ fn flags(kind: &Kind) -> u32 {
         flags |= ffi::MDB_DUPSORT;
         flags |= if fixed.is_some() { ffi::MDB_DUPFIXED } else { 0 };
         flags |= match order {
-            Order::Bytes => 0,
+            Order::Bytes | Order::Backwards => 0,
             Order::Reversed => ffi::MDB_REVERSEDUP,
             Order::Integer(_) => ffi::MDB_INTEGERDUP,
         };
@@ -105,6 +105,18 @@ fn operation(way: Move) -> ffi::MDB_cursor_op {
     }
 }
 
+/// A comparison as a caller supplies it.
+unsafe extern "C" fn backwards(a: *const ffi::MDB_val, b: *const ffi::MDB_val) -> i32 {
+    // SAFETY: the library passes two strings that stay for the call.
+    let [a, b] = [a, b].map(|val| unsafe {
+        match (*val).mv_size {
+            0 => &[][..],
+            len => std::slice::from_raw_parts((*val).mv_data.cast::<u8>(), len),
+        }
+    });
+    b.cmp(a) as i32
+}
+
 impl Lmdb {
     /// A new environment in a folder.
     pub fn create(dir: &Path, kind: Kind) -> Lmdb {
@@ -121,6 +133,12 @@ impl Lmdb {
             let mut txn = null_mut();
             must(ffi::mdb_txn_begin(lmdb.env, null_mut(), 0, &mut txn));
             must(ffi::mdb_dbi_open(txn, c"table".as_ptr(), flags(&kind), &mut lmdb.dbi));
+            if kind.keys == Order::Backwards {
+                must(ffi::mdb_set_compare(txn, lmdb.dbi, Some(backwards)));
+            }
+            if matches!(kind.values, Values::Many { order: Order::Backwards, .. }) {
+                must(ffi::mdb_set_dupsort(txn, lmdb.dbi, Some(backwards)));
+            }
             must(ffi::mdb_txn_commit(txn));
         }
         lmdb.begin();

@@ -33,13 +33,22 @@ fn options(kind: &Kind) -> TableOptions {
         Order::Bytes => KeyOrder::Bytes,
         Order::Reversed => KeyOrder::Reversed,
         Order::Integer(_) => KeyOrder::Integer,
+        Order::Backwards => KeyOrder::Custom,
     };
-    let mut options = TableOptions::new().key_order(order(kind.keys));
+    let backwards = |a: &[u8], b: &[u8]| b.cmp(a);
+    let mut options = match kind.keys {
+        Order::Backwards => TableOptions::new().compare_keys(backwards),
+        keys => TableOptions::new().key_order(order(keys)),
+    };
     if is_counted(kind) {
         options = options.counted();
     }
     match kind.values {
         Values::One => options,
+        Values::Many { order: Order::Backwards, fixed } => match fixed {
+            Some(_) => options.compare_values(backwards).fixed_duplicates(),
+            None => options.compare_values(backwards),
+        },
         Values::Many { order: values, fixed: None } => options.value_order(order(values)),
         Values::Many { order: values, fixed: Some(_) } => {
             options.value_order(order(values)).fixed_duplicates()

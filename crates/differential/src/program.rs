@@ -41,6 +41,8 @@ pub enum Order {
     Reversed,
     /// Integers of so many bytes.
     Integer(u8),
+    /// As a comparison says that the caller supplies: from the greatest byte string to the least.
+    Backwards,
 }
 
 /// Values under a key.
@@ -80,8 +82,11 @@ impl Kind {
             many(Order::Integer(4), Some(4)),
             many(Order::Integer(8), Some(8)),
             many(Order::Integer(8), None),
+            many(Order::Backwards, None),
+            many(Order::Backwards, Some(6)),
         ];
-        let keys = [Order::Bytes, Order::Reversed, Order::Integer(4), Order::Integer(8)];
+        let integers = [Order::Integer(4), Order::Integer(8)];
+        let keys = [&[Order::Bytes, Order::Reversed, Order::Backwards], &integers[..]].concat();
         keys.iter().flat_map(|keys| values.map(|values| Kind { keys: *keys, values })).collect()
     }
 
