@@ -70,7 +70,7 @@ step "LMDB's tools" ensure_lmdb_tools
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets -- -D warnings
 step "docs" env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
-step "tests" limit cargo test --workspace
+step "tests" limit cargo test --workspace --no-fail-fast
 step "drop-in for LMDB" dropin
 if [ -f crates/sim/Cargo.toml ]; then
     step "simulated disk" sim_short
