@@ -61,7 +61,7 @@ fn strings_are_read_where_they_lie() -> Result<()> {
     txn.commit()?;
     let read = env.read()?;
     let typed = CITIES.open(&read)?.get(("de", 1))?.unwrap();
-    let raw = read.table_with("cities", &Table::<(&str, u32), &str>::options())?;
+    let raw = read.table_with("cities", &CITIES.options())?;
     let raw = raw.iter().next().unwrap()?.1;
     assert_eq!(typed.as_ptr(), raw.as_ptr());
     Ok(())
