@@ -115,6 +115,11 @@ macro_rules! reading {
         pub fn cursor(&self) -> Cursor<'t, K, V> {
             Cursor::new(self.inner.cursor())
         }
+
+        /// A cursor at the place where another stood, in this or another transaction.
+        pub fn resume(&self, parked: &zubilo::ParkedCursor) -> Result<Cursor<'t, K, V>> {
+            Ok(Cursor::new(self.inner.resume(parked)?))
+        }
     };
 }
 
@@ -167,6 +172,20 @@ macro_rules! writing {
         /// A cursor through which the table can be changed; it stands nowhere yet.
         pub fn cursor_mut(&mut self) -> Result<WriteCursor<'_, K, V>> {
             Ok(WriteCursor::new(self.inner.cursor_mut()?))
+        }
+
+        /// A cursor at the place where another stood, in this or another transaction; the table
+        /// cannot change while it lives.
+        pub fn resume(&self, parked: &zubilo::ParkedCursor) -> Result<Cursor<'_, K, V>> {
+            Ok(Cursor::new(self.inner.resume(parked)?))
+        }
+
+        /// The same, to change the table through it.
+        pub fn resume_mut(
+            &mut self,
+            parked: &zubilo::ParkedCursor,
+        ) -> Result<WriteCursor<'_, K, V>> {
+            Ok(WriteCursor::new(self.inner.resume_mut(parked)?))
         }
     };
 }

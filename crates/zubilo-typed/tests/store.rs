@@ -138,6 +138,39 @@ fn a_write_cursor_changes_its_table() -> Result<()> {
 }
 
 #[test]
+fn a_cursor_goes_on_in_another_transaction() -> Result<()> {
+    let (_dir, env) = store();
+    let mut txn = env.write()?;
+    let mut degrees = DEGREES.open_mut(&mut txn)?;
+    for (key, value) in [(-1, 1.0), (-1, 2.0), (3, 0.5)] {
+        degrees.insert(key, value)?;
+    }
+    txn.commit()?;
+    let read = env.read()?;
+    let mut cursor = DEGREES.open(&read)?.cursor();
+    assert_eq!(cursor.first()?, Some((-1, 1.0)));
+    let mut parked = cursor.park()?;
+    drop(read);
+
+    let mut txn = env.write()?;
+    let mut degrees = DEGREES.open_mut(&mut txn)?;
+    let mut cursor = degrees.resume_mut(&parked)?;
+    cursor.delete()?;
+    assert_eq!(cursor.next()?, Some((-1, 2.0)));
+    parked = cursor.park()?;
+    drop(cursor);
+    assert_eq!(degrees.resume(&parked)?.current()?, Some((-1, 2.0)));
+    txn.commit()?;
+
+    let read = env.read()?;
+    let mut cursor = DEGREES.open(&read)?.resume(&parked)?;
+    assert_eq!(cursor.next()?, Some((3, 0.5)));
+    cursor.park_into(&mut parked)?;
+    assert_eq!(DEGREES.open(&read)?.resume(&parked)?.prev()?, Some((-1, 2.0)));
+    Ok(())
+}
+
+#[test]
 fn handles_let_tables_change_by_turns() -> Result<()> {
     let (_dir, env) = store();
     let mut txn = env.write()?;

@@ -15,6 +15,7 @@ mod limits;
 mod marks;
 mod opening;
 mod orders;
+mod parked;
 mod processes;
 mod regressions;
 mod salvage;
