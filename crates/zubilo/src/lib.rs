@@ -47,6 +47,13 @@ mod sync;
 mod tree;
 mod txn;
 
+/// What fuzzers reach of the parsers inside.
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz {
+    pub use crate::page::exercise::fuzz_pages;
+}
+
 /// What the C interface needs beyond the safe API.
 #[doc(hidden)]
 pub mod raw {
