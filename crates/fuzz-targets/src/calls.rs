@@ -167,7 +167,7 @@ impl Session<'_> {
     }
 
     fn txn(&mut self) -> Option<*mut c_void> {
-        let read = self.byte() % 4 == 0;
+        let read = self.byte().is_multiple_of(4);
         let reader = self.reader.filter(|txn| !txn.reset && (read || self.writes.is_empty()));
         reader.or(self.writes.last().copied()).map(|txn| txn.handle)
     }
@@ -221,7 +221,7 @@ impl Session<'_> {
         let Some(txn) = self.txn() else { return };
         let (which, flags) = (self.byte(), self.byte());
         let name = CString::new([b't', which % 8 + 1]).expect("no zeros");
-        let name = if which % 9 == 0 { std::ptr::null() } else { name.as_ptr() };
+        let name = if which.is_multiple_of(9) { std::ptr::null() } else { name.as_ptr() };
         let flags = c_uint::from(flags & 0x7E) | if flags & 0x80 != 0 { CREATE } else { 0 };
         let mut dbi = 0;
         // SAFETY: the transaction lives.

@@ -30,7 +30,7 @@ pub struct Target {
 
 /// All targets.
 pub const ALL: [Target; 6] = [
-    Target { name: "pages", run: zubilo::fuzz::fuzz_pages, seeds: files::page_seeds },
+    Target { name: "pages", run: zubilo::fuzz::pages, seeds: files::page_seeds },
     Target { name: "store", run: files::store, seeds: files::store_seeds },
     Target { name: "salvage", run: files::salvage, seeds: files::store_seeds },
     Target { name: "lmdb_import", run: files::lmdb_import, seeds: files::lmdb_seeds },

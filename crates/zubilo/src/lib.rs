@@ -51,7 +51,10 @@ mod txn;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz {
-    pub use crate::page::exercise::fuzz_pages;
+    /// Every function of pages on pages made of these bytes.
+    pub fn pages(data: &[u8]) {
+        crate::page::exercise::fuzz_pages(data);
+    }
 }
 
 /// What the C interface needs beyond the safe API.

@@ -1,5 +1,6 @@
 //! The subcommands `load` and `import` of `zubilo`, from their own sources, as functions that can be
-//! called again and again. Only what listens for Ctrl-C is another one.
+//! called again and again. Only what listens for Ctrl-C, and the last word on standard output, are other
+//! ones.
 
 #![allow(dead_code, unused_imports, unreachable_pub)]
 
@@ -16,7 +17,6 @@ mod interrupt;
 mod load;
 #[path = "../../../zubilo-cli/src/opening.rs"]
 mod opening;
-#[path = "../../../zubilo-cli/src/output.rs"]
 mod output;
 
 use clap::Parser;

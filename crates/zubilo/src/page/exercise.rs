@@ -127,7 +127,7 @@ pub(super) fn change_everything(
 /// length of a key, the key; then for each page what stands at its start and at its end. Between is
 /// nothing, as in pages that are not full.
 #[cfg(feature = "fuzz")]
-pub fn fuzz_pages(data: &[u8]) {
+pub(crate) fn fuzz_pages(data: &[u8]) {
     let Some((&[order, i, j, size, key_len], rest)) = data.split_first_chunk() else { return };
     let orders = [Order::Bytes, Order::Reversed, Order::Custom(std::sync::Arc::new(by_length))];
     let order = &orders[usize::from(order) % orders.len()];
