@@ -236,7 +236,8 @@ mod tests {
                 assert!(arena.page(slot).unwrap().iter().all(|b| *b == slot as u8 | 1));
             }
             assert_eq!(arena.chunks.len(), 4);
-            assert!(arena.chunks[1..].iter().all(|c| c.base().as_ptr() as usize % LARGE_PAGE == 0));
+            let aligned = |c: &Memory| (c.base().as_ptr() as usize).is_multiple_of(LARGE_PAGE);
+            assert!(arena.chunks[1..].iter().all(aligned));
             arena.reset((3 << 20) / page_size);
             assert_eq!((arena.chunks.len(), arena.live()), (2, 0));
             assert_eq!(arena.slots.len(), (FIRST_CHUNK + LARGE_PAGE) / page_size);
