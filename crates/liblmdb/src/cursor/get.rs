@@ -38,7 +38,7 @@ pub(super) mod op {
 impl MDB_cursor {
     /// A step forward or back, or to an end.
     #[inline]
-    fn go(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
+    fn go(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
         let walk = self.walk(txn)?;
         let found = match how {
             op::NEXT => walk.step()?,
@@ -53,7 +53,7 @@ impl MDB_cursor {
         found.ok_or(Code::NOTFOUND)
     }
 
-    fn seek(&mut self, txn: &mut MDB_txn, key: &[u8], exact: bool) -> Result<RawPair> {
+    fn seek(&mut self, txn: &mut MDB_txn, key: &[u8], exact: bool) -> Result<RawPair<'static>> {
         if key.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }
@@ -71,7 +71,7 @@ impl MDB_cursor {
         key: &[u8],
         value: &[u8],
         exact: bool,
-    ) -> Result<RawPair> {
+    ) -> Result<RawPair<'static>> {
         if !txn.info(self.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
@@ -88,11 +88,11 @@ impl MDB_cursor {
     }
 
     /// What it stands on.
-    fn here(&mut self, txn: &mut MDB_txn) -> Result<RawPair> {
+    fn here(&mut self, txn: &mut MDB_txn) -> Result<RawPair<'static>> {
         self.placed(txn)?.current()?.ok_or(Code::NOTFOUND)
     }
 
-    fn edge_value(&mut self, txn: &mut MDB_txn, last: bool) -> Result<RawPair> {
+    fn edge_value(&mut self, txn: &mut MDB_txn, last: bool) -> Result<RawPair<'static>> {
         if self.walk(txn)?.stand() == RawStand::Nowhere {
             return Err(Code::EINVAL);
         }
@@ -105,7 +105,7 @@ impl MDB_cursor {
     }
 
     /// Values that lie together.
-    fn multiple(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
+    fn multiple(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
         let info = txn.info(self.dbi)?;
         if !info.fixed {
             return Err(Code::INCOMPATIBLE);
@@ -190,7 +190,7 @@ fn get_any(
 }
 
 /// Without duplicates LMDB steps from key to key.
-fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
+fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
     let plain = !txn.info(cursor.dbi)?.duplicates;
     let how = match how {
         op::NEXT_DUP if plain => op::NEXT,

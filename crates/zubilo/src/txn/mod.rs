@@ -20,6 +20,7 @@ mod nested;
 mod options;
 pub(crate) mod raw;
 pub(crate) mod raw_cursor;
+pub(crate) mod raw_more;
 mod read;
 mod reader;
 mod records;

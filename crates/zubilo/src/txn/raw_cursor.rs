@@ -16,7 +16,7 @@ use super::read::ReadTxn;
 use super::write::WriteTxn;
 
 /// A key and a value.
-pub type RawPair = (&'static [u8], &'static [u8]);
+pub type RawPair<'p> = (&'p [u8], &'p [u8]);
 
 /// A position in a table, or nowhere.
 #[derive(Default)]
@@ -64,7 +64,7 @@ macro_rules! moves {
         $(
             $(#[$doc])*
             #[inline]
-            pub fn $name(&mut self) -> Result<Option<RawPair>> {
+            pub fn $name(&mut self) -> Result<Option<RawPair<'static>>> {
                 on!(self, c, Ok(None) => c.$call($($arg),*))
             }
         )*
@@ -203,7 +203,12 @@ impl RawCursor {
 
     /// To the first value of `key` not less than `value`, if there is one, or else nowhere; with
     /// `exact` only to this value.
-    pub fn seek_pair(&mut self, key: &[u8], value: &[u8], exact: bool) -> Result<Option<RawPair>> {
+    pub fn seek_pair(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        exact: bool,
+    ) -> Result<Option<RawPair<'static>>> {
         on!(self, c, Ok(None) => {
             let found = c.seek_pair(key, value, true)?;
             Ok(found.filter(|(_, own)| !exact || c.is_same_value(value, own)))
@@ -228,6 +233,16 @@ impl RawCursor {
     /// Whether it stands on the last record.
     pub fn on_last(&mut self) -> Result<bool> {
         on!(self, c, Ok(false) => c.on_last(false))
+    }
+
+    /// Whether it stands on the first value of its key.
+    pub fn on_first_value(&mut self) -> Result<bool> {
+        on!(self, c, Ok(false) => c.on_first(true))
+    }
+
+    /// Whether it stands on the last value of its key.
+    pub fn on_last_value(&mut self) -> Result<bool> {
+        on!(self, c, Ok(false) => c.on_last(true))
     }
 
     /// The values that lie together with this one, all of one size, and to the last of them.
