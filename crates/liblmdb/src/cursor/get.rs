@@ -133,24 +133,20 @@ enum Gives {
 
 #[inline(always)]
 fn get(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: u32) -> Result<()> {
-    let txn = cursor.worker()?;
-    // By far the most frequent.
-    if how == op::NEXT && cursor.walk.is_attached() {
-        let (next_key, value) = cursor.walk.step()?.ok_or(Code::NOTFOUND)?;
+    // By far the most frequent: within a leaf of a read transaction. A cursor has it while its
+    // transaction lives and may work only; see `RawCursor::quick_step`.
+    if how == op::NEXT
+        && let Some((next_key, value)) = cursor.walk.quick_step()
+    {
         give(key, next_key);
         give(data, value);
         return Ok(());
     }
-    get_any(cursor, txn, key, data, how)
+    get_any(cursor, key, data, how)
 }
 
-fn get_any(
-    cursor: &mut MDB_cursor,
-    txn: &mut MDB_txn,
-    key: *mut MDB_val,
-    data: *mut MDB_val,
-    how: u32,
-) -> Result<()> {
+fn get_any(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: u32) -> Result<()> {
+    let txn = cursor.worker()?;
     if let Some(free) = &mut cursor.free {
         free.go(how)?;
         give(key, free.key());

@@ -119,7 +119,7 @@ static void slow_readers(void)
 	IS(mdbx_env_get_hsr(env) == NULL, 1);
 	/* A snapshot keeps its own pages only: two thirds of what there is. */
 	records = 500;
-	OK(fill(env, dbi, 100));
+	OK(fill(env, dbi, 25));
 
 	/* One that helps. */
 	OK(mdbx_env_set_hsr(env, hsr));
@@ -127,7 +127,7 @@ static void slow_readers(void)
 	IS(mdbx_env_get_oomfunc(env) == NULL, 1);
 	slow.reader = begin(env, MDB_RDONLY);
 	slow.answer = 1;
-	OK(fill(env, dbi, 100));
+	OK(fill(env, dbi, 25));
 	IS(slow.calls, 1);
 	IS(slow.ends, 1);
 	IS(slow.gap > 1, 1);
@@ -140,7 +140,7 @@ static void slow_readers(void)
 	OK(mdb_txn_renew(slow.reader));
 	slow.answer = -1;
 	slow.calls = slow.ends = 0;
-	IS(fill(env, dbi, 100), MDB_MAP_FULL);
+	IS(fill(env, dbi, 25), MDB_MAP_FULL);
 	IS(slow.calls, 1);
 	IS(slow.ends, 1);
 	mdb_txn_abort(slow.reader);
@@ -488,7 +488,7 @@ static void counts(MDB_txn *txn, MDB_dbi dbi, int total)
 
 static void counted(MDB_env *env)
 {
-	enum { TOTAL = 4000 };
+	enum { TOTAL = 1200 };
 	MDB_txn *txn = begin(env, 0);
 	MDB_dbi dbi, plain;
 	MDB_val key = val("00100"), to = val("00200"), value;
