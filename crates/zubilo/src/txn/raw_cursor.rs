@@ -158,8 +158,8 @@ impl RawCursor {
         self.settle();
         match std::mem::take(&mut self.at) {
             At::Detached => Ok(()),
-            At::Read(cursor) => self.slot.note(cursor),
-            At::Write(cursor) => self.slot.note(cursor),
+            At::Read(cursor) => self.slot.note(&cursor),
+            At::Write(cursor) => self.slot.note(&cursor),
         }
     }
 
