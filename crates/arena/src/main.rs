@@ -24,7 +24,7 @@ use clap::{Args, Parser, Subcommand};
 
 use field::plan::{Scale, stages};
 use peers::ENTRIES;
-use report::record::Report;
+use report::digest::Digest;
 use spec::Class;
 
 /// Benchmarks of embedded ordered key-value stores.
@@ -44,6 +44,18 @@ enum Command {
     /// Draws the page of a report in JSON again, beside it.
     Report {
         /// Written by an earlier run.
+        json: PathBuf,
+    },
+    /// Keeps a report in short: figures as JSON and CSV, a page, and a summary in markdown.
+    Record {
+        /// Written by an earlier run.
+        json: PathBuf,
+        /// Where it goes: this name with .json, .csv, .html and .md.
+        out: PathBuf,
+    },
+    /// Lists in markdown where Zubilo is not first.
+    Rank {
+        /// Written by an earlier run or by `record`.
         json: PathBuf,
     },
     /// Zubilo against LMDB in one process, with the targets that were set.
@@ -97,6 +109,8 @@ fn main() -> ExitCode {
         Command::Quick(choice) => measure("quick", Scale::QUICK, choice),
         Command::Full(choice) => measure("full", Scale::FULL, choice),
         Command::Report { json } => draw(&json),
+        Command::Record { json, out } => record(&json, &out),
+        Command::Rank { json } => read(&json).map(|d| print!("{}", report::rank::markdown(&d))),
         Command::VersusLmdb(config) => {
             versus::run(config);
             Ok(())
@@ -149,7 +163,10 @@ fn measure(plan: &str, mut scale: Scale, choice: Choice) -> std::io::Result<()> 
     report::table::print_entrants(&report);
     report::table::print_environment(&report);
     std::fs::write(with_extension(&choice.out, "json"), serde_json::to_vec(&report)?)?;
-    write_page(&report, &with_extension(&choice.out, "html"))
+    let digest = Digest::of(&report);
+    println!("\n{}", report::rank::markdown(&digest));
+    write(&choice.out, "csv", &report::paper::csv(&digest))?;
+    write(&choice.out, "html", &report::html::page(&digest))
 }
 
 /// The path with `.extension` behind it, whatever dots it has.
@@ -160,13 +177,27 @@ fn with_extension(path: &Path, extension: &str) -> PathBuf {
     name.into()
 }
 
-fn draw(json: &Path) -> std::io::Result<()> {
-    let report: Report = serde_json::from_slice(&std::fs::read(json)?)?;
-    write_page(&report, &json.with_extension("html"))
+fn read(json: &Path) -> std::io::Result<Digest> {
+    Digest::from_json(&std::fs::read(json)?)
 }
 
-fn write_page(report: &Report, path: &Path) -> std::io::Result<()> {
-    std::fs::write(path, report::html::page(report))?;
+fn draw(json: &Path) -> std::io::Result<()> {
+    write(&json.with_extension(""), "html", &report::html::page(&read(json)?))
+}
+
+fn record(json: &Path, out: &Path) -> std::io::Result<()> {
+    let digest = read(json)?;
+    let date = digest.environment.iter().find(|(name, _)| name == "date");
+    let title = format!("Arena, {}", date.map_or("no date", |(_, date)| date));
+    write(out, "json", &serde_json::to_string(&digest)?)?;
+    write(out, "csv", &report::paper::csv(&digest))?;
+    write(out, "md", &report::paper::markdown(&digest, &title))?;
+    write(out, "html", &report::html::page(&digest))
+}
+
+fn write(out: &Path, extension: &str, text: &str) -> std::io::Result<()> {
+    let path = with_extension(out, extension);
+    std::fs::write(&path, text)?;
     println!("{}", path.display());
     Ok(())
 }

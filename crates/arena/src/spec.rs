@@ -130,6 +130,11 @@ impl Work {
         )
     }
 
+    /// What the second list of figures is about, where there is one.
+    pub(crate) fn beside(self) -> &'static str {
+        "readers of"
+    }
+
     /// Whether it changes records.
     pub(crate) fn writes(self) -> bool {
         !matches!(
@@ -239,6 +244,8 @@ pub(crate) struct Sample {
     pub(crate) settled: Costs,
     /// Bytes of keys and values that the measurement put.
     pub(crate) user_bytes: u64,
+    /// Bytes of keys and values that it was given back.
+    pub(crate) read_bytes: u64,
     pub(crate) peak_memory: u64,
     /// Allocated and apparent, after settling.
     pub(crate) disk_bytes: u64,

@@ -14,6 +14,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::peers::ENTRIES;
+use crate::report::digest::RowDigest;
 use crate::report::record::{Cell, Ending, Entrant, Report, Row, StageReport, Standing};
 use crate::report::table;
 use crate::spec::{Bound, Command, Reply, Work};
@@ -103,7 +104,8 @@ impl Field<'_> {
         for task in &stage.tasks {
             let row = self.task(stage, task, &mut runners);
             if self.settings.print {
-                self.bar.suspend(|| table::print_row(stage.name, stage.class, &row));
+                let digest = RowDigest::of(&row);
+                self.bar.suspend(|| table::print_row(stage.name, stage.class, &digest));
             }
             rows.push(row);
         }

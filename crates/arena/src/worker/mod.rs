@@ -123,13 +123,22 @@ struct Done {
     readers: Option<Part>,
     during: Costs,
     user_bytes: u64,
+    read_bytes: u64,
     growth: Vec<(u64, u64)>,
     note: Option<String>,
 }
 
 impl Done {
     fn of(main: Part, during: Costs) -> Done {
-        Done { main, readers: None, during, user_bytes: 0, growth: Vec::new(), note: None }
+        Done {
+            main,
+            readers: None,
+            during,
+            user_bytes: 0,
+            read_bytes: 0,
+            growth: Vec::new(),
+            note: None,
+        }
     }
 }
 
@@ -254,6 +263,7 @@ impl<E: Engine> Yard<E> {
             during: done.during,
             settled,
             user_bytes: done.user_bytes,
+            read_bytes: done.read_bytes,
             peak_memory: meter::peak_memory(),
             disk_bytes,
             apparent_bytes,
