@@ -138,7 +138,7 @@ fn measure(plan: &str, mut scale: Scale, choice: Choice) -> std::io::Result<()> 
     stages.retain(|s| s.name.contains(&choice.stage));
     for stage in &mut stages {
         // A row that fills its store is needed by the rows after it.
-        let load = |work| matches!(work, spec::Work::Load { .. });
+        let load = |work| matches!(work, spec::Work::Load { .. } | spec::Work::LoadTables { .. });
         let fills = !stage.fill;
         stage.tasks.retain(|t| t.name.contains(&choice.row) || fills && load(t.work));
     }

@@ -51,8 +51,12 @@ fn every_engine_does_every_work() {
             let name = format!("{} {} {}", stage["name"], stage["class"], row["name"]);
             assert!(!row["cells"].as_array().unwrap().is_empty(), "{name}");
             for cell in row["cells"].as_array().unwrap() {
-                if row["name"] == "compaction" && !cell["trouble"].is_null() {
-                    assert!(cell["trouble"].as_str().unwrap().contains("smaller"), "{cell}");
+                let cannot = match row["name"].as_str() {
+                    Some("compaction") => "makes its store smaller in place",
+                    Some("copies beside CRUD") => "no call that copies a store in use",
+                    _ => "-",
+                };
+                if cell["trouble"].as_str().is_some_and(|why| why.contains(cannot)) {
                     continue;
                 }
                 assert_eq!(cell["trouble"], serde_json::Value::Null, "{name}: {cell}");

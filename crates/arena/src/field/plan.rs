@@ -64,6 +64,8 @@ pub(crate) fn stages(scale: Scale) -> Vec<Stage> {
     plan.identifiers();
     plan.sleeper();
     plan.published();
+    plan.tables();
+    plan.backup();
     if scale.whole {
         plan.other_data();
         plan.larger_than_memory();
@@ -170,6 +172,32 @@ impl Plan {
         let stage = self.stage("sleeping reader", Class::Sync, RANDOM);
         (stage.tasks, stage.fill, stage.rounds, stage.shape.records) =
             (vec![task], true, 1, records);
+    }
+
+    /// Records with two secondary indexes, and many values under a key.
+    fn tables(&mut self) {
+        let records = self.scale.records / 2;
+        for (name, rows, most) in
+            [("two indexes", true, 10), ("many values under a key", false, u64::MAX)]
+        {
+            let tasks = vec![
+                self.task("LOAD random", Work::LoadTables { rows, batch: 1000 }),
+                self.task(
+                    if rows { "10 records by an index" } else { "all values of a key" },
+                    Work::Find { most },
+                ),
+                self.task("2 inserts, 1 update, 1 delete", Work::ChangeTables),
+            ];
+            let stage = self.stage(name, Class::NoSync, (Kind::Dense, Values::Fixed(100)));
+            (stage.tasks, stage.fill, stage.shape.records) = (tasks, false, records);
+        }
+    }
+
+    /// Copies of a store in use.
+    fn backup(&mut self) {
+        let tasks =
+            vec![self.task("CRUD", Work::Crud), self.task("copies beside CRUD", Work::Backup)];
+        self.stage("hot backup", Class::NoSync, RANDOM).tasks = tasks;
     }
 
     /// The workload that redb's README publishes; its figures are for 5 million records.
@@ -292,7 +320,8 @@ mod tests {
     fn a_stage_reads_only_what_is_there() {
         for scale in [Scale::QUICK, Scale::FULL] {
             for stage in stages(scale) {
-                let load = matches!(stage.tasks[0].work, Work::Load { .. });
+                let first = stage.tasks[0].work;
+                let load = matches!(first, Work::Load { .. } | Work::LoadTables { .. });
                 assert!(stage.fill || load, "{} is empty at first", stage.name);
                 assert!(stage.rounds > 0 && stage.shape.records > 0);
             }

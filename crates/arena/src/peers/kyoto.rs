@@ -33,6 +33,7 @@ dl::functions!(Api {
     fn kccurjump(Ptr) -> i32;
     fn kccurjumpkey(Ptr, *const u8, usize) -> i32;
     fn kccuraccept(Ptr, Full, Ptr, i32, i32) -> i32;
+    fn kcdbcopy(Ptr, *const c_char) -> i32;
     fn kcdbsync(Ptr, i32, *const c_void, Ptr) -> i32;
 });
 
@@ -117,6 +118,13 @@ impl Engine for Kyoto {
         let done =
             unsafe { (self.api.kcdbsync)(self.db, 1, std::ptr::null(), std::ptr::null_mut()) };
         self.now().check("synchronize", done)
+    }
+
+    fn back_up(&self, dir: &Path) -> Outcome<()> {
+        let path = dl::c_path(&dir.join("kyoto.kct"))?;
+        // SAFETY: the store is open, the path ends with zero.
+        self.now().check("copy", unsafe { (self.api.kcdbcopy)(self.db, path.as_ptr()) })?;
+        super::flush_files(dir)
     }
 }
 

@@ -12,6 +12,7 @@ use std::ptr::{null, null_mut};
 
 use lmdb_master_sys as ffi;
 
+use super::tables::{Change, Find, PAIRS, Place};
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, dl};
 use crate::spec::Class;
 
@@ -20,6 +21,8 @@ dl::functions!(Api {
     fn mdb_strerror(c_int) -> *mut c_char;
     fn mdb_env_create(*mut *mut ffi::MDB_env) -> c_int;
     fn mdb_env_set_mapsize(*mut ffi::MDB_env, usize) -> c_int;
+    fn mdb_env_set_maxdbs(*mut ffi::MDB_env, ffi::MDB_dbi) -> c_int;
+    fn mdb_env_copy(*mut ffi::MDB_env, *const c_char) -> c_int;
     fn mdb_env_open(*mut ffi::MDB_env, *const c_char, c_uint, ffi::mdb_mode_t) -> c_int;
     fn mdb_env_sync(*mut ffi::MDB_env, c_int) -> c_int;
     fn mdb_env_close(*mut ffi::MDB_env);
@@ -43,6 +46,8 @@ const OWN: Api = Api {
     mdb_strerror: ffi::mdb_strerror,
     mdb_env_create: ffi::mdb_env_create,
     mdb_env_set_mapsize: ffi::mdb_env_set_mapsize,
+    mdb_env_set_maxdbs: ffi::mdb_env_set_maxdbs,
+    mdb_env_copy: ffi::mdb_env_copy,
     mdb_env_open: ffi::mdb_env_open,
     mdb_env_sync: ffi::mdb_env_sync,
     mdb_env_close: ffi::mdb_env_close,
@@ -86,6 +91,8 @@ pub(crate) struct Lmdb {
     api: Api,
     env: *mut ffi::MDB_env,
     dbi: ffi::MDB_dbi,
+    /// Databases of pairs, once they are open.
+    pairs: [ffi::MDB_dbi; PAIRS],
 }
 
 // SAFETY: environments may be used by many threads; each transaction here stays in its thread.
@@ -142,6 +149,8 @@ impl Engine for Lmdb {
         unsafe {
             api.check("mdb_env_create", (api.mdb_env_create)(&mut env))?;
             api.check("mdb_env_set_mapsize", (api.mdb_env_set_mapsize)(env, 64 << 30))?;
+            // For the work on several tables; the others use the unnamed database.
+            api.check("mdb_env_set_maxdbs", (api.mdb_env_set_maxdbs)(env, 1 + PAIRS as c_uint))?;
             let code = (api.mdb_env_open)(env, path.as_ptr(), flags as c_uint, 0o644);
             api.check("mdb_env_open", code)?;
             let mut txn = null_mut();
@@ -161,7 +170,7 @@ impl Engine for Lmdb {
             settings: format!("{name}{map}, MDB_NOTLS, readers reset and renewed"),
             why: why.into(),
         };
-        Ok((Lmdb { api, env, dbi }, about))
+        Ok((Lmdb { api, env, dbi, pairs: [0; PAIRS] }, about))
     }
 
     fn session(&self) -> Outcome<Thread<'_>> {
@@ -169,6 +178,35 @@ impl Engine for Lmdb {
         // SAFETY: a live read transaction.
         unsafe { (self.api.mdb_txn_reset)(idle) };
         Ok(Thread { engine: self, idle })
+    }
+
+    /// All of them by name: the unnamed one holds the names then.
+    fn open_tables(&mut self) -> Outcome<()> {
+        let api = self.api;
+        let txn = self.begin(0)?;
+        for (place, dup) in
+            [(Place::Records, false), (Place::Pairs(0), true), (Place::Pairs(1), true)]
+        {
+            let name = dl::c_path(place.name().as_ref())?;
+            let flags = (ffi::MDB_CREATE | if dup { ffi::MDB_DUPSORT } else { 0 }) as c_uint;
+            let mut dbi = 0;
+            // SAFETY: a live write transaction, a name that ends with zero.
+            let code = unsafe { (api.mdb_dbi_open)(txn, name.as_ptr(), flags, &mut dbi) };
+            api.check("mdb_dbi_open", code)?;
+            match place {
+                Place::Records => self.dbi = dbi,
+                Place::Pairs(i) => self.pairs[i] = dbi,
+            }
+        }
+        // SAFETY: a live transaction from which nothing borrows.
+        api.check("mdb_txn_commit", unsafe { (api.mdb_txn_commit)(txn) })
+    }
+
+    fn back_up(&self, dir: &Path) -> Outcome<()> {
+        let path = dl::c_path(&dir.join("lmdb"))?;
+        // SAFETY: the environment is open, the path ends with zero.
+        let code = unsafe { (self.api.mdb_env_copy)(self.env, path.as_ptr()) };
+        self.api.check("mdb_env_copy", code)
     }
 
     fn flush(&self) -> Outcome<()> {
@@ -236,9 +274,43 @@ impl Session for Thread<'_> {
             }
         }
     }
+
+    fn change(&mut self, changes: &[Change]) -> Outcome<()> {
+        let pairs = self.engine.pairs;
+        self.write(|records| {
+            for Change { place, key, value, gone } in changes {
+                match (place, gone) {
+                    (Place::Records, false) => records.put(key, value)?,
+                    (Place::Records, true) => records.delete(key)?,
+                    (Place::Pairs(i), false) => records.at(pairs[*i]).put(key, value)?,
+                    (Place::Pairs(i), true) => records.at(pairs[*i]).remove_pair(key, value)?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn find(&mut self, find: Find<'_>, mut see: impl FnMut(&[u8], Option<&[u8]>)) -> Outcome<u64> {
+        let pairs = self.engine.pairs[find.pairs];
+        self.read(|records| {
+            let pairs = records.at(pairs);
+            pairs.values(find.key, find.most, |value| match find.records {
+                true => records.lookup(value, |record| see(value, record)),
+                false => {
+                    see(value, None);
+                    Ok(())
+                }
+            })
+        })
+    }
 }
 
 impl Txn {
+    /// One transaction and another database.
+    fn at(&self, dbi: ffi::MDB_dbi) -> Txn {
+        Txn { api: self.api, txn: self.txn, dbi }
+    }
+
     #[inline(always)]
     fn lookup<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
         let (mut key, mut data) = (val(key), EMPTY);
@@ -258,6 +330,50 @@ impl Txn {
         // SAFETY: a live write transaction; the library copies key and value.
         let code = unsafe { (self.api.mdb_put)(self.txn, self.dbi, &mut key, &mut data, flags) };
         self.api.check("mdb_put", code)
+    }
+}
+
+impl Txn {
+    fn remove_pair(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+        let (mut key, mut data) = (val(key), val(value));
+        // SAFETY: a live write transaction.
+        match unsafe { (self.api.mdb_del)(self.txn, self.dbi, &mut key, &mut data) } {
+            0 | ffi::MDB_NOTFOUND => Ok(()),
+            code => Err(self.api.fault("mdb_del", code)),
+        }
+    }
+
+    /// At most `most` values under a key.
+    fn values(
+        &self,
+        key: &[u8],
+        most: u64,
+        mut see: impl FnMut(&[u8]) -> Outcome<()>,
+    ) -> Outcome<u64> {
+        let api = self.api;
+        let mut cursor = null_mut();
+        let (mut key, mut data, mut count) = (val(key), EMPTY, 0);
+        // SAFETY: a live transaction; the cursor is closed before it ends, what it gives is used
+        // before the next call.
+        unsafe {
+            api.check("mdb_cursor_open", (api.mdb_cursor_open)(self.txn, self.dbi, &mut cursor))?;
+            let (mut op, mut code, mut seen) = (ffi::MDB_SET_KEY, 0, Ok(()));
+            while count < most && seen.is_ok() {
+                code = (api.mdb_cursor_get)(cursor, &mut key, &mut data, op);
+                if code != 0 {
+                    break;
+                }
+                seen = see(bytes(&data));
+                op = ffi::MDB_NEXT_DUP;
+                count += 1;
+            }
+            (api.mdb_cursor_close)(cursor);
+            seen?;
+            if code != 0 && code != ffi::MDB_NOTFOUND {
+                return Err(api.fault("mdb_cursor_get", code));
+            }
+        }
+        Ok(count)
     }
 }
 

@@ -11,12 +11,15 @@ use std::ptr::{null, null_mut};
 
 use signet_mdbx_sys as ffi;
 
+use super::tables::{Change, Find, PAIRS, Place};
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, dl};
 use crate::spec::Class;
 
 pub(crate) struct Mdbx {
     env: *mut ffi::MDBX_env,
     dbi: ffi::MDBX_dbi,
+    /// Databases of pairs, once they are open.
+    pairs: [ffi::MDBX_dbi; PAIRS],
 }
 
 // SAFETY: environments may be used by many threads; each transaction here stays in its thread.
@@ -82,6 +85,9 @@ impl Engine for Mdbx {
             check("mdbx_env_create", ffi::mdbx_env_create(&mut env))?;
             let geometry = ffi::mdbx_env_set_geometry(env, -1, -1, 64 << 30, -1, -1, 4096);
             check("mdbx_env_set_geometry", geometry)?;
+            // For the work on several tables; the others use the unnamed one.
+            let tables = ffi::mdbx_env_set_option(env, ffi::MDBX_opt_max_db, 1 + PAIRS as u64);
+            check("mdbx_env_set_option", tables)?;
             check("mdbx_env_open", ffi::mdbx_env_open(env, path.as_ptr(), flags, 0o644))?;
             // Refused before the environment is open.
             if class == Class::Lazy {
@@ -107,7 +113,7 @@ impl Engine for Mdbx {
             ),
             why: "mdbx.h: SYNC MODES, MDBX_LIFORECLAIM".into(),
         };
-        Ok((Mdbx { env, dbi }, about))
+        Ok((Mdbx { env, dbi, pairs: [0; PAIRS] }, about))
     }
 
     fn session(&self) -> Outcome<Thread<'_>> {
@@ -115,6 +121,34 @@ impl Engine for Mdbx {
         // SAFETY: a live read transaction.
         check("mdbx_txn_reset", unsafe { ffi::mdbx_txn_reset(idle) })?;
         Ok(Thread { engine: self, idle })
+    }
+
+    /// All of them by name: the unnamed one holds the names then.
+    fn open_tables(&mut self) -> Outcome<()> {
+        let txn = self.begin(ffi::MDBX_TXN_READWRITE)?;
+        for (place, dup) in
+            [(Place::Records, false), (Place::Pairs(0), true), (Place::Pairs(1), true)]
+        {
+            let name = dl::c_path(place.name().as_ref())?;
+            let flags = ffi::MDBX_CREATE | if dup { ffi::MDBX_DUPSORT } else { 0 };
+            let mut dbi = 0;
+            // SAFETY: a live write transaction, a name that ends with zero.
+            let code = unsafe { ffi::mdbx_dbi_open(txn, name.as_ptr(), flags, &mut dbi) };
+            check("mdbx_dbi_open", code)?;
+            match place {
+                Place::Records => self.dbi = dbi,
+                Place::Pairs(i) => self.pairs[i] = dbi,
+            }
+        }
+        // SAFETY: a live transaction from which nothing borrows.
+        check("mdbx_txn_commit_ex", unsafe { ffi::mdbx_txn_commit_ex(txn, null_mut()) })
+    }
+
+    fn back_up(&self, dir: &Path) -> Outcome<()> {
+        let path = dl::c_path(&dir.join("libmdbx"))?;
+        // SAFETY: the environment is open, the path ends with zero.
+        let code = unsafe { ffi::mdbx_env_copy(self.env, path.as_ptr(), ffi::MDBX_CP_DEFAULTS) };
+        check("mdbx_env_copy", code)
     }
 
     fn flush(&self) -> Outcome<()> {
@@ -186,9 +220,43 @@ impl Session for Thread<'_> {
             }
         }
     }
+
+    fn change(&mut self, changes: &[Change]) -> Outcome<()> {
+        let pairs = self.engine.pairs;
+        self.write(|records| {
+            for Change { place, key, value, gone } in changes {
+                match (place, gone) {
+                    (Place::Records, false) => records.put(key, value)?,
+                    (Place::Records, true) => records.delete(key)?,
+                    (Place::Pairs(i), false) => records.at(pairs[*i]).put(key, value)?,
+                    (Place::Pairs(i), true) => records.at(pairs[*i]).remove_pair(key, value)?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn find(&mut self, find: Find<'_>, mut see: impl FnMut(&[u8], Option<&[u8]>)) -> Outcome<u64> {
+        let pairs = self.engine.pairs[find.pairs];
+        self.read(|records| {
+            let pairs = records.at(pairs);
+            pairs.values(find.key, find.most, |value| match find.records {
+                true => records.lookup(value, |record| see(value, record)),
+                false => {
+                    see(value, None);
+                    Ok(())
+                }
+            })
+        })
+    }
 }
 
 impl Txn {
+    /// One transaction and another table.
+    fn at(&self, dbi: ffi::MDBX_dbi) -> Txn {
+        Txn { txn: self.txn, dbi }
+    }
+
     #[inline(always)]
     fn lookup<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
         let (key, mut data) = (val(key), EMPTY);
@@ -207,6 +275,49 @@ impl Txn {
         let (key, mut data) = (val(key), val(value));
         // SAFETY: a live write transaction; the library copies key and value.
         check("mdbx_put", unsafe { ffi::mdbx_put(self.txn, self.dbi, &key, &mut data, flags) })
+    }
+}
+
+impl Txn {
+    fn remove_pair(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
+        let (key, data) = (val(key), val(value));
+        // SAFETY: a live write transaction.
+        match unsafe { ffi::mdbx_del(self.txn, self.dbi, &key, &data) } {
+            0 | ffi::MDBX_NOTFOUND => Ok(()),
+            code => Err(fault("mdbx_del", code)),
+        }
+    }
+
+    /// At most `most` values under a key.
+    fn values(
+        &self,
+        key: &[u8],
+        most: u64,
+        mut see: impl FnMut(&[u8]) -> Outcome<()>,
+    ) -> Outcome<u64> {
+        let mut cursor = null_mut();
+        let (mut key, mut data, mut count) = (val(key), EMPTY, 0);
+        // SAFETY: a live transaction; the cursor is closed before it ends, what it gives is used
+        // before the next call.
+        unsafe {
+            check("mdbx_cursor_open", ffi::mdbx_cursor_open(self.txn, self.dbi, &mut cursor))?;
+            let (mut op, mut code, mut seen) = (ffi::MDBX_SET_KEY, 0, Ok(()));
+            while count < most && seen.is_ok() {
+                code = ffi::mdbx_cursor_get(cursor, &mut key, &mut data, op);
+                if code != 0 {
+                    break;
+                }
+                seen = see(bytes(&data));
+                op = ffi::MDBX_NEXT_DUP;
+                count += 1;
+            }
+            ffi::mdbx_cursor_close(cursor);
+            seen?;
+            if code != 0 && code != ffi::MDBX_NOTFOUND {
+                return Err(fault("mdbx_cursor_get", code));
+            }
+        }
+        Ok(count)
     }
 }
 

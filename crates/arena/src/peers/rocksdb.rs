@@ -32,6 +32,9 @@ dl::functions!(Api {
     fn rocksdb_column_family_handle_destroy(Ptr);
     fn rocksdb_close(Ptr);
     fn rocksdb_compact_range(Ptr, *const u8, usize, *const u8, usize);
+    fn rocksdb_checkpoint_object_create(Ptr, Error) -> Ptr;
+    fn rocksdb_checkpoint_create(Ptr, *const c_char, u64, Error);
+    fn rocksdb_checkpoint_object_destroy(Ptr);
     fn rocksdb_flush_wal(Ptr, c_uchar, Error);
     fn rocksdb_property_int(Ptr, *const c_char, *mut u64) -> c_int;
     fn rocksdb_free(Ptr);
@@ -189,6 +192,28 @@ impl Engine for Rocks {
             unsafe { (self.api.rocksdb_flush_wal)(self.db, 1, error) };
         };
         self.api.checked("rocksdb_flush_wal", flush)
+    }
+
+    /// A checkpoint names the files of a snapshot by hard links, which are copied then.
+    fn back_up(&self, dir: &Path) -> Outcome<()> {
+        let linked = dir.join("linked");
+        let path = dl::c_path(&linked)?;
+        let api = self.api;
+        // SAFETY: the store is open, the path ends with zero; the object is destroyed after use.
+        unsafe {
+            let object = api.checked("rocksdb_checkpoint_object_create", |e| {
+                (api.rocksdb_checkpoint_object_create)(self.db, e)
+            })?;
+            let made = api.checked("rocksdb_checkpoint_create", |e| {
+                // Without a log what is in memory must go to files first.
+                let flush_above = if self.log { u64::MAX } else { 0 };
+                (api.rocksdb_checkpoint_create)(object, path.as_ptr(), flush_above, e)
+            });
+            (api.rocksdb_checkpoint_object_destroy)(object);
+            made?;
+        }
+        super::copy_files(&linked, &dir.join("rocksdb"))?;
+        std::fs::remove_dir_all(&linked).map_err(Fault::of("remove the checkpoint"))
     }
 
     fn compact(&mut self) -> Outcome<()> {

@@ -2,18 +2,20 @@
 //! each with one line. It holds one store at a time and does one thing at a time.
 
 mod audit;
+mod backup;
 mod fence;
 mod flock;
 mod meter;
 mod mix;
 mod reads;
 mod sleeper;
+mod tables;
 mod timing;
 mod writes;
 
 use std::io::{BufRead, Write};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::data::{Data, is_whole};
@@ -166,6 +168,8 @@ struct Yard<E> {
     flocks: Vec<Flock>,
     /// Measurements so far: each chooses other keys.
     runs: u64,
+    /// What is in the tables beside the records, where the work is on several.
+    index: Option<tables::Index>,
     /// Around this process, where memory is limited.
     fence: Option<Fence>,
 }
@@ -176,8 +180,8 @@ impl<E: Engine> Yard<E> {
         DEVICE.set(meter::device_of(&dir));
         let (engine, about) = E::open(&dir, class, variant)?;
         let engine = Some(engine);
-        let yard =
-            Yard { engine, dir, class, variant, data, flocks: Vec::new(), runs: 0, fence: None };
+        let (flocks, index, fence) = (Vec::new(), None, None);
+        let yard = Yard { engine, dir, class, variant, data, flocks, runs: 0, index, fence };
         Ok((yard, about))
     }
 
@@ -208,7 +212,7 @@ impl<E: Engine> Yard<E> {
         }
         std::fs::remove_dir_all(&self.dir).map_err(Fault::of("remove the old store"))?;
         std::fs::create_dir_all(&self.dir).map_err(Fault::of("create the directory"))?;
-        self.flocks = Vec::new();
+        (self.flocks, self.index) = (Vec::new(), None);
         self.engine = Some(E::open(&self.dir, self.class, self.variant)?.0);
         Ok(())
     }
@@ -222,6 +226,16 @@ impl<E: Engine> Yard<E> {
         let engine = self.engine.as_ref().ok_or_else(not_open)?;
         let done = writes::load(&mut engine.session()?, &self.data, sorted, batch)?;
         self.flocks = Flock::all(self.data.shape.records);
+        Ok(done)
+    }
+
+    fn load_tables(&mut self, rows: bool, batch: u64) -> Outcome<Done> {
+        let engine = self.engine.as_mut().ok_or_else(not_open)?;
+        engine.open_tables()?;
+        let mut index = tables::Index::new(self.data.shape.records, rows);
+        let done = tables::load(&mut engine.session()?, &self.data, &mut index, batch)?;
+        self.flocks = Flock::all(self.data.shape.records);
+        self.index = Some(index);
         Ok(done)
     }
 
@@ -239,7 +253,7 @@ impl<E: Engine> Yard<E> {
     fn run(&mut self, work: Work, bound: Bound, audit: bool) -> Outcome<Sample> {
         if work.is_load() || matches!(work, Work::Insert { fresh: true, .. }) {
             self.renew()?;
-            if !matches!(work, Work::Load { .. }) {
+            if !matches!(work, Work::Load { .. } | Work::LoadTables { .. }) {
                 self.fill()?;
             }
         } else if self.flocks.is_empty() {
@@ -278,6 +292,9 @@ impl<E: Engine> Yard<E> {
         if let Work::Load { sorted, batch } = work {
             return self.load(sorted, batch);
         }
+        if let Work::LoadTables { rows, batch } = work {
+            return self.load_tables(rows, batch);
+        }
         if work == Work::Compact {
             let engine = self.engine.as_mut().ok_or_else(not_open)?;
             let ((), during) = timed(|| engine.compact())?;
@@ -294,8 +311,14 @@ impl<E: Engine> Yard<E> {
         if let Work::Mix { readers, writers } = work {
             return mix::run(engine, data, flocks, (readers, writers.min(FLOCKS)), bound);
         }
+        if work == Work::Backup {
+            let (class, variant) = (self.class, self.variant);
+            let look = |dir: &Path| inspect(&E::open(dir, class, variant)?.0);
+            return backup::run(engine, data, flocks, &self.dir, bound, look);
+        }
         let mut session = engine.session()?;
         let seed = self.runs;
+        let no_tables = || Fault::Failed("the store has no tables beside its records".into());
         let keys = |flocks: &[Flock], pick| reads::Keys::new(data, flocks, pick, bound.ops, seed);
         match work {
             Work::Set => writes::set(&mut session, data, flocks, bound),
@@ -320,9 +343,20 @@ impl<E: Engine> Yard<E> {
             Work::Insert { batch, .. } => writes::insert(&mut session, data, flocks, batch, bound),
             Work::Remove { batch } => writes::remove(&mut session, data, flocks, batch, bound),
             Work::Paced { rate } => writes::paced(&mut session, data, flocks, rate, bound),
-            Work::Load { .. } | Work::Mix { .. } | Work::Sleeper { .. } | Work::Compact => {
-                Err(Fault::Failed("dealt with above".into()))
+            Work::ChangeTables => {
+                let index = self.index.as_mut().ok_or_else(no_tables)?;
+                tables::change(&mut session, data, flocks, index, bound)
             }
+            Work::Find { most } => {
+                let index = self.index.as_ref().ok_or_else(no_tables)?;
+                tables::find(&mut session, data, index, most, (seed, bound))
+            }
+            Work::Load { .. }
+            | Work::LoadTables { .. }
+            | Work::Mix { .. }
+            | Work::Sleeper { .. }
+            | Work::Backup
+            | Work::Compact => Err(Fault::Failed("dealt with above".into())),
         }
     }
 
@@ -344,9 +378,15 @@ impl<E: Engine> Yard<E> {
         }
         let (disk_bytes, apparent_bytes) = crate::disk::usage(&self.dir);
         let began = Instant::now();
-        let (engine, _) = E::open(&self.dir, self.class, self.variant)?;
+        let (mut engine, _) = E::open(&self.dir, self.class, self.variant)?;
         let reopen_s = began.elapsed().as_secs_f64();
-        let (records, damaged) = inspect(&engine)?;
+        let (records, damaged) = match &self.index {
+            None => inspect(&engine)?,
+            Some(index) => {
+                engine.open_tables()?;
+                tables::inspect(&mut engine.session()?, &self.data, index)?
+            }
+        };
         engine.close()?;
         if !expected.contains(&records) || damaged > 0 {
             let killed = if killed_open_s.is_some() { " after the process was killed" } else { "" };

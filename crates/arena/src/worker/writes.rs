@@ -60,7 +60,10 @@ pub(super) fn load(
 
 /// Runs one transaction after the other; `next` does one and tells the bytes put, or none when it
 /// has nothing left to do.
-fn transactions(bound: Bound, mut next: impl FnMut(u64) -> Outcome<Option<u64>>) -> Outcome<Done> {
+pub(super) fn transactions(
+    bound: Bound,
+    mut next: impl FnMut(u64) -> Outcome<Option<u64>>,
+) -> Outcome<Done> {
     let (mut latency, mut bytes, mut ops) = (Latency::new(), 0, 0);
     let (seconds, during) = timed(|| {
         let clock = Clock::start(bound);
