@@ -2,7 +2,7 @@
 //!
 //! `field` runs the whole field: a process for each engine (`worker`, which drives one of `peers`),
 //! in interleaved rounds, as `field::plan` says; `report` shows what came out. `versus` measures
-//! against LMDB in one process. `data` and `keys` make the records, `spec` is the language between
+//! against LMDB in one process; `reuse` simulates a device's cache. `data` and `keys` make the records, `spec` is the language between
 //! driver and workers.
 
 mod clock;
@@ -12,6 +12,7 @@ mod field;
 mod keys;
 mod peers;
 mod report;
+mod reuse;
 mod spec;
 mod stats;
 mod versus;
@@ -19,6 +20,7 @@ mod worker;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -60,6 +62,8 @@ enum Command {
     },
     /// Zubilo against LMDB in one process, with the targets that were set.
     VersusLmdb(versus::Config),
+    /// The order in which free pages are reused, through a simulated write-back cache.
+    Reuse(reuse::Config),
     /// Serves one engine on standard input and output; the driver starts it.
     #[command(hide = true)]
     Worker { engine: String },
@@ -89,6 +93,9 @@ struct Choice {
     /// Time of one measurement.
     #[arg(long)]
     seconds: Option<f64>,
+    /// Time for all of it: what comes late has one round. 9 for `quick`, no limit for `full`.
+    #[arg(long)]
+    minutes: Option<f64>,
     #[arg(long, default_value_t = keys::SEED)]
     seed: u64,
     /// Where stores are made: the file system that is measured.
@@ -115,6 +122,7 @@ fn main() -> ExitCode {
             versus::run(config);
             Ok(())
         }
+        Command::Reuse(config) => reuse::run(&config).map_err(std::io::Error::other),
         Command::Worker { engine } => {
             worker::run(&engine);
             Ok(())
@@ -133,6 +141,7 @@ fn measure(plan: &str, mut scale: Scale, choice: Choice) -> std::io::Result<()> 
     scale.records = choice.records.unwrap_or(scale.records);
     scale.rounds = choice.rounds.unwrap_or(scale.rounds).max(1);
     scale.seconds = choice.seconds.unwrap_or(scale.seconds);
+    let limit = choice.minutes.or((!scale.whole).then_some(9.0));
     let mut stages = stages(scale);
     stages.retain(|s| choice.classes.is_empty() || choice.classes.contains(&s.class));
     stages.retain(|s| s.name.contains(&choice.stage));
@@ -155,6 +164,7 @@ fn measure(plan: &str, mut scale: Scale, choice: Choice) -> std::io::Result<()> 
         engines,
         dir,
         seed: choice.seed,
+        limit: limit.and_then(|minutes| Duration::try_from_secs_f64(minutes * 60.0).ok()),
         print: true,
     };
     let report = field::run(&settings);

@@ -275,6 +275,8 @@ impl Writer for Now {
     #[inline(always)]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let set = self.api.kcdbset;
+        // The pointer of an empty slice is small, and the library takes 0 and 1 for orders.
+        let value = if value.is_empty() { &b"-"[..0] } else { value };
         // SAFETY: the store copies what it is given.
         let done = unsafe { set(self.db, key.as_ptr(), key.len(), value.as_ptr(), value.len()) };
         self.check("set", done)
