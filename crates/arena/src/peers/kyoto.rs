@@ -9,6 +9,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;
 
+use super::dl::Table;
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
 use crate::spec::Class;
 

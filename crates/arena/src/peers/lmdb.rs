@@ -12,6 +12,7 @@ use std::ptr::{null, null_mut};
 
 use lmdb_master_sys as ffi;
 
+use super::dl::Table;
 use super::tables::{Change, Find, PAIRS, Place};
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, dl};
 use crate::spec::Class;

@@ -10,6 +10,7 @@ pub(crate) mod fjall;
 pub(crate) mod kyoto;
 pub(crate) mod leveldb;
 pub(crate) mod lmdb;
+mod lsm;
 #[cfg(feature = "libmdbx")]
 pub(crate) mod mdbx;
 #[cfg(feature = "redb")]

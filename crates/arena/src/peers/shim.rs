@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
+use super::dl::Table;
 use super::tables::{Change, Find, Place};
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
 use crate::spec::Class;
