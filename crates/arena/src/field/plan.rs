@@ -120,7 +120,7 @@ impl Plan {
 
     fn durable(&mut self) {
         let mut tasks = self.changes();
-        let all = [(0, 2), (0, 4), (0, 8), (2, 1), (2, 2)];
+        let all = [(0, 2), (0, 4), (0, 8), (2, 1), (2, 2), (4, 4), (1, 4)];
         tasks.extend(self.mixes(if self.scale.whole { &all } else { &all[2..3] }));
         if self.scale.whole {
             tasks.push(self.task("CRUD, 500 a second", Work::Paced { rate: 500 }));
@@ -132,10 +132,10 @@ impl Plan {
     fn lazy(&mut self) {
         for class in [Class::Lazy, Class::NoSync, Class::Volatile] {
             let mut tasks = self.changes();
-            let all = [(0, 4), (1, 1), (2, 1), (1, 4), (4, 4)];
+            let all = [(0, 2), (0, 4), (0, 8), (2, 1), (2, 2), (4, 4), (1, 4)];
             match (self.scale.whole, class) {
                 (true, _) => tasks.extend(self.mixes(&all)),
-                (false, Class::NoSync) => tasks.extend(self.mixes(&all[2..3])),
+                (false, Class::NoSync) => tasks.extend(self.mixes(&all[3..4])),
                 (false, _) => tasks.truncate(2),
             }
             let stage = self.stage("transactions", class, RANDOM);
@@ -302,12 +302,16 @@ impl Plan {
                 stage.shape.records /= 5;
             }
         }
-        for (name, bytes, records) in
-            [("values of 1 MiB", 1 << 20, 320), ("values of 8 MiB", 8 << 20, 64)]
-        {
-            let tasks = vec![self.task("SET", Work::Set), self.task("ITERATE", Work::Iterate)];
+        for (name, bytes, records, rounds) in [
+            ("values of 1 MiB", 1 << 20, 320, self.scale.rounds),
+            ("values of 8 MiB", 8 << 20, 64, self.scale.rounds),
+            ("values of 64 MiB", 64 << 20, 16, 2),
+        ] {
+            let mut tasks = vec![self.task("SET", Work::Set), self.task("ITERATE", Work::Iterate)];
+            // Every engine's store is on the disk at the same time.
+            tasks[0].bound.ops = (1 << 28) / u64::from(bytes);
             let stage = self.stage(name, Class::Sync, (Kind::Random16, Values::Fixed(bytes)));
-            (stage.tasks, stage.shape.records) = (tasks, records);
+            (stage.tasks, stage.shape.records, stage.rounds) = (tasks, records, rounds);
         }
     }
 }

@@ -178,9 +178,12 @@ fn bar(page: &mut String, value: Option<f64>, most: f64) {
     };
 }
 
+/// A heading, and what stands below it.
+type Column = (&'static str, fn(&Ending) -> Option<f64>);
+
 fn endings(page: &mut String, endings: &[Ending]) {
     let well = || endings.iter().filter(|end| end.trouble.is_none());
-    let of: [(&str, fn(&Ending) -> Option<f64>); 4] = [
+    let of: [Column; 4] = [
         ("B on disk a record", |e| Some(e.disk_bytes as f64 / e.records.max(1) as f64)),
         ("MB on disk", |e| Some(e.disk_bytes as f64 / 1e6)),
         ("ms to open, clean", |e| Some(e.reopen_s * 1e3)),

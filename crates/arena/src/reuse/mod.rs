@@ -152,7 +152,6 @@ fn load(env: &Env, records: u64) -> Result<()> {
         for serial in first..(first + 1000).min(records) {
             table.put(Kind::Random16.key(serial, &mut [0; KEY_MAX]), value(serial, 0))?;
         }
-        drop(table);
         write.commit()?;
     }
     Ok(())
@@ -186,7 +185,6 @@ fn crud(env: &Env, records: u64, commit: u64) -> Result<()> {
     let alive = commit + 1 + scatter(commit) % records.saturating_sub(1).max(1);
     table.put(key(alive), value(alive, 1))?;
     table.delete(key(commit))?;
-    drop(table);
     write.commit()?;
     Ok(())
 }

@@ -22,13 +22,20 @@ use crate::data::{Data, is_whole};
 use crate::peers::{
     self, About, ENTRIES, Engine, Fault, Outcome, Reader, Session, Variant, with_engine,
 };
-use crate::spec::{Audit, Bound, Class, Command, Costs, Part, Pick, Reply, Sample, Shape, Work};
+use crate::spec::{
+    Audit, Bound, Class, Command, Costs, Part, Pick, Reply, Sample, Shape, Values, Work,
+};
 use fence::Fence;
 use flock::{FLOCKS, Flock};
 use meter::Meter;
 
 /// Records a transaction when a store is filled for later measurements.
 const FILL: u64 = 10_000;
+/// Bytes of such a transaction at most.
+const FILL_BYTES: u64 = 64 << 20;
+
+/// Values from here on are few.
+const HUGE: u32 = 64 << 20;
 
 /// Serves until the input ends.
 pub(crate) fn run(name: &str) {
@@ -109,9 +116,10 @@ fn obey<E: Engine>(
     }
 }
 
-/// Flocks are equally large.
+/// Flocks are equally large, and of a few records, unless these are as large as stores.
 fn data_of(mut shape: Shape, seed: u64) -> Data {
-    shape.records = shape.records.div_ceil(FLOCKS).max(4) * FLOCKS;
+    let least = if matches!(shape.values, Values::Fixed(HUGE..)) { 1 } else { 4 };
+    shape.records = shape.records.div_ceil(FLOCKS).max(least) * FLOCKS;
     Data::new(shape, seed)
 }
 
@@ -218,7 +226,8 @@ impl<E: Engine> Yard<E> {
     }
 
     fn fill(&mut self) -> Outcome<()> {
-        self.load(false, FILL)?;
+        let batch = FILL_BYTES / self.data.bytes(0);
+        self.load(false, batch.clamp(1, FILL))?;
         self.settle().map(drop)
     }
 
@@ -289,74 +298,73 @@ impl<E: Engine> Yard<E> {
     }
 
     fn work(&mut self, work: Work, bound: Bound) -> Outcome<Done> {
-        if let Work::Load { sorted, batch } = work {
-            return self.load(sorted, batch);
-        }
-        if let Work::LoadTables { rows, batch } = work {
-            return self.load_tables(rows, batch);
-        }
-        if work == Work::Compact {
-            let engine = self.engine.as_mut().ok_or_else(not_open)?;
-            let ((), during) = timed(|| engine.compact())?;
-            return Ok(Done::of(
-                Part { ops: 1, seconds: during.wall_s, latency: Vec::new() },
-                during,
-            ));
+        match work {
+            Work::Load { sorted, batch } => return self.load(sorted, batch),
+            Work::LoadTables { rows, batch } => return self.load_tables(rows, batch),
+            Work::Compact => return self.compact(),
+            _ => {}
         }
         let engine = self.engine.as_ref().ok_or_else(not_open)?;
         let (data, flocks) = (&self.data, &mut self.flocks);
-        if let Work::Sleeper { quads } = work {
-            return sleeper::run(engine, data, flocks, &self.dir, quads, bound);
+        match work {
+            Work::Sleeper { quads } => sleeper::run(engine, data, flocks, &self.dir, quads, bound),
+            Work::Mix { readers, writers } => {
+                mix::run(engine, data, flocks, (readers, writers.min(FLOCKS)), bound)
+            }
+            Work::Backup => {
+                let (class, variant) = (self.class, self.variant);
+                let look = |dir: &Path| inspect(&E::open(dir, class, variant)?.0);
+                backup::run(engine, data, flocks, &self.dir, bound, look)
+            }
+            _ => self.in_session(work, bound),
         }
-        if let Work::Mix { readers, writers } = work {
-            return mix::run(engine, data, flocks, (readers, writers.min(FLOCKS)), bound);
-        }
-        if work == Work::Backup {
-            let (class, variant) = (self.class, self.variant);
-            let look = |dir: &Path| inspect(&E::open(dir, class, variant)?.0);
-            return backup::run(engine, data, flocks, &self.dir, bound, look);
-        }
-        let mut session = engine.session()?;
+    }
+
+    fn compact(&mut self) -> Outcome<Done> {
+        let engine = self.engine.as_mut().ok_or_else(not_open)?;
+        let ((), during) = timed(|| engine.compact())?;
+        let part = Part { ops: 1, seconds: during.wall_s, latency: Vec::new() };
+        Ok(Done::of(part, during))
+    }
+
+    /// Work of this thread alone.
+    fn in_session(&mut self, work: Work, bound: Bound) -> Outcome<Done> {
+        let engine = self.engine.as_ref().ok_or_else(not_open)?;
+        let (data, flocks) = (&self.data, &mut self.flocks);
+        let session = &mut engine.session()?;
         let seed = self.runs;
-        let no_tables = || Fault::Failed("the store has no tables beside its records".into());
+        let index = self.index.as_mut();
+        let index = index.ok_or_else(|| Fault::Failed("the store has no further tables".into()));
         let keys = |flocks: &[Flock], pick| reads::Keys::new(data, flocks, pick, bound.ops, seed);
         match work {
-            Work::Set => writes::set(&mut session, data, flocks, bound),
-            Work::Get { pick, long } => {
-                reads::get(&mut session, data, &keys(flocks, pick), long, bound)
-            }
+            Work::Set => writes::insert(session, data, flocks, 1, bound),
+            Work::Get { pick, long } => reads::get(session, data, &keys(flocks, pick), long, bound),
             Work::GetMany { count } => {
                 let keys = keys(flocks, Pick::Uniform);
-                reads::get_many(&mut session, data, &keys, count as usize, bound)
+                reads::get_many(session, data, &keys, count as usize, bound)
             }
-            Work::Begin => reads::begin(&mut session, bound),
+            Work::Begin => reads::begin(session, bound),
             Work::Iterate => {
                 let records = flocks.iter().map(Flock::len).sum();
-                reads::iterate(&mut session, records, bound)
+                reads::iterate(session, records, bound)
             }
             Work::Range { count } => {
-                reads::range::<E>(&mut session, &keys(flocks, Pick::Uniform), count, bound)
+                reads::range::<E>(session, &keys(flocks, Pick::Uniform), count, bound)
             }
-            Work::Crud => writes::crud(&mut session, data, flocks, 1, bound),
-            Work::Batch { quads } => writes::crud(&mut session, data, flocks, quads, bound),
-            Work::Delete => writes::delete(&mut session, data, flocks, bound),
-            Work::Insert { batch, .. } => writes::insert(&mut session, data, flocks, batch, bound),
-            Work::Remove { batch } => writes::remove(&mut session, data, flocks, batch, bound),
-            Work::Paced { rate } => writes::paced(&mut session, data, flocks, rate, bound),
-            Work::ChangeTables => {
-                let index = self.index.as_mut().ok_or_else(no_tables)?;
-                tables::change(&mut session, data, flocks, index, bound)
-            }
-            Work::Find { most } => {
-                let index = self.index.as_ref().ok_or_else(no_tables)?;
-                tables::find(&mut session, data, index, most, (seed, bound))
-            }
+            Work::Crud => writes::crud(session, data, flocks, (1, None), bound),
+            Work::Batch { quads } => writes::crud(session, data, flocks, (quads, None), bound),
+            Work::Paced { rate } => writes::crud(session, data, flocks, (1, Some(rate)), bound),
+            Work::Delete => writes::remove(session, data, flocks, 1, bound),
+            Work::Insert { batch, .. } => writes::insert(session, data, flocks, batch, bound),
+            Work::Remove { batch } => writes::remove(session, data, flocks, batch, bound),
+            Work::ChangeTables => tables::change(session, data, flocks, index?, bound),
+            Work::Find { most } => tables::find(session, data, index?, most, (seed, bound)),
             Work::Load { .. }
             | Work::LoadTables { .. }
             | Work::Mix { .. }
             | Work::Sleeper { .. }
             | Work::Backup
-            | Work::Compact => Err(Fault::Failed("dealt with above".into())),
+            | Work::Compact => Err(Fault::Failed("not the work of one session".into())),
         }
     }
 
