@@ -11,6 +11,7 @@ pub(crate) mod kyoto;
 pub(crate) mod leveldb;
 pub(crate) mod lmdb;
 mod lsm;
+mod mapped;
 #[cfg(feature = "libmdbx")]
 pub(crate) mod mdbx;
 #[cfg(feature = "redb")]
