@@ -47,6 +47,16 @@ mod sync;
 mod tree;
 mod txn;
 
+/// What fuzzers reach of the parsers inside.
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz {
+    /// Every function of pages on pages made of these bytes.
+    pub fn pages(data: &[u8]) {
+        crate::page::exercise::fuzz_pages(data);
+    }
+}
+
 /// What the C interface needs beyond the safe API.
 #[doc(hidden)]
 pub mod raw {
@@ -64,9 +74,9 @@ pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use salvage::{Salvage, SalvageCount, SalvagedTable};
 pub use txn::{
-    Canary, Comparator, Cursor, CursorId, Iter, KeyOrder, OwnedValue, PackedValues, PutFlags,
-    ReadGuard, ReadTable, ReadTxn, Reader, Seek, Straggler, TableHandle, TableId, TableOptions,
-    TableStats, ValueIter, WriteCursor, WriteTable, WriteTxn,
+    Canary, Comparator, Cursor, CursorId, Iter, KeyOrder, OwnedValue, PackedValues, ParkedCursor,
+    PutFlags, ReadGuard, ReadTable, ReadTxn, Reader, Seek, Straggler, TableHandle, TableId,
+    TableOptions, TableStats, ValueIter, WriteCursor, WriteTable, WriteTxn,
 };
 
 /// Programs that must not compile; see `tests/it/types.rs` for what is asserted at run time.
