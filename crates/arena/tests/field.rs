@@ -104,9 +104,9 @@ fn recorded(dir: &Path) {
         assert!(summary.contains(said), "{said}");
     }
     let page = read("kept.html");
-    assert_eq!(page, read("report.html"), "the figures are all that is drawn");
+    assert!(page == read("report.html"), "the figures are all that is drawn");
     run(&["report", "kept.json"]);
-    assert_eq!(page, read("kept.html"));
+    assert!(page == read("kept.html"), "the same page again");
     assert_eq!(run(&["rank", "kept.json"]), run(&["rank", "report.json"]));
     let rows = read("kept.csv").lines().count();
     assert!(rows > 100 && read("report.csv") == read("kept.csv"), "{rows} lines");
