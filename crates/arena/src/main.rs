@@ -2,13 +2,15 @@
 //!
 //! `field` runs the whole field: a process for each engine (`worker`, which drives one of `peers`),
 //! in interleaved rounds, as `field::plan` says; `report` shows what came out. `versus` measures
-//! against LMDB in one process; `reuse` simulates a device's cache. `data` and `keys` make the records, `spec` is the language between
+//! against LMDB in one process; `reuse` simulates a device's cache, `floor` measures what the disk
+//! asks of all. `data` and `keys` make the records, `spec` is the language between
 //! driver and workers.
 
 mod clock;
 mod data;
 mod disk;
 mod field;
+mod floor;
 mod keys;
 mod peers;
 mod report;
@@ -64,6 +66,8 @@ enum Command {
     VersusLmdb(versus::Config),
     /// The order in which free pages are reused, through a simulated write-back cache.
     Reuse(reuse::Config),
+    /// What bare durable writes cost here: the floor under every commit.
+    Floor(floor::Config),
     /// Serves one engine on standard input and output; the driver starts it.
     #[command(hide = true)]
     Worker { engine: String },
@@ -123,6 +127,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Reuse(config) => reuse::run(&config).map_err(std::io::Error::other),
+        Command::Floor(config) => floor::run(&config),
         Command::Worker { engine } => {
             worker::run(&engine);
             Ok(())
