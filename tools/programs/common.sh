@@ -42,7 +42,7 @@ on() {
 
 # Starts a program that stays; its number is in $child.
 daemon() {
-    on "$@" >>"$logs/daemon" 2>&1 &
+    LD_LIBRARY_PATH="$path" LD_DEBUG=libs LD_DEBUG_OUTPUT="$logs/ld" "$@" >>"$logs/daemon" 2>&1 &
     child=$!
     children+=("$child")
 }
