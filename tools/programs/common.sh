@@ -20,6 +20,7 @@ end_children() {
     children=()
 }
 trap 'end_children; rm -rf "$top"' EXIT
+trap 'exit 130' INT TERM
 
 need() { # need PACKAGE...: installs what is missing; services are not started
     local missing=() package policy=/usr/sbin/policy-rc.d

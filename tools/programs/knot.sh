@@ -43,7 +43,7 @@ CONF
     for round in 1 2; do
         daemon knotd -c "$store/knot.conf" -s "$run/knot.sock"
         local server=$child
-        until_true 60 sh -c "kdig @127.0.0.1 -p $port +timeout=1 +short example.com SOA | grep -q admin" || { echo "no answer"; return 1; }
+        until_true 60 sh -c "kdig @127.0.0.1 -p $port +timeout=1 +retry=0 +short example.com SOA | grep -q admin" || { echo "no answer"; return 1; }
         $ask host7.example.com A host300.example.com TXT new.example.com A
         $ask example.com DNSKEY | wc -l
         $control zone-begin example.com && $control zone-set example.com "new$round" 60 A "198.51.100.$round" &&

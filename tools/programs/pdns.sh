@@ -40,7 +40,7 @@ CONF
     $util check-zone a.example 2>&1 | tail -n 1
     daemon pdns_server --config-dir="$store" --daemon=no --guardian=no --disable-syslog
     local ask="kdig @127.0.0.1 -p $port +short"
-    until_true 60 sh -c "kdig @127.0.0.1 -p $port +timeout=1 +short a.example SOA | grep -q admin" || { echo "no answer"; return 1; }
+    until_true 60 sh -c "kdig @127.0.0.1 -p $port +timeout=1 +retry=0 +short a.example SOA | grep -q admin" || { echo "no answer"; return 1; }
     $ask extra.a.example A host3.a.example A host200.b.example TXT host5.b.example TXT nothing.a.example A | sort
     kdig @127.0.0.1 -p $port +dnssec +noall +answer host3.a.example A | awk '{print $1, $4}' | sort
     kdig @127.0.0.1 -p $port b.example AXFR +short | wc -l
