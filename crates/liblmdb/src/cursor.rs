@@ -80,7 +80,7 @@ fn attach(walk: &mut RawCursor, txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
     match (&txn.work, table) {
         (Work::Read(read), Some(Table::Read(table))) => {
             // SAFETY: at the end of the transaction and when it is reset the cursor gives up its
-            // view, see `detach_all` and `leave_all`.
+            // view, see `detach_all` and `park_all`.
             Ok(unsafe { walk.attach_read(read, table) }?)
         }
         (Work::Write(writer), Some(Table::Write(index))) => {
@@ -245,10 +245,12 @@ pub(crate) fn detach_all(txn: &mut MDB_txn) {
     }
 }
 
-/// The transaction pins nothing any more.
-pub(crate) fn leave_all(txn: &mut MDB_txn) {
+/// The transaction is to pin nothing. Programs walk on with the same cursor when it was renewed.
+pub(crate) fn park_all(txn: &mut MDB_txn) {
     for cursor in &txn.cursors {
-        if let Ok(cursor) = cursor_of(*cursor) {
+        if let Ok(cursor) = cursor_of(*cursor)
+            && cursor.walk.park().is_err()
+        {
             cursor.walk.leave();
         }
     }

@@ -147,7 +147,7 @@ pub(super) fn reset(txn: &mut MDB_txn) {
     if !matches!(txn.work, Work::Read(_)) {
         return;
     }
-    cursor::leave_all(txn);
+    cursor::park_all(txn);
     forget_handles(txn);
     txn.slots.clear();
     threads::release(&txn.reads);

@@ -148,6 +148,50 @@ static void snapshots(MDB_env *env)
 	mdb_txn_abort(read);
 }
 
+/* PHP walks so: a reset after each step, and no renewal of the cursor. */
+static void walk_with_resets(MDB_env *env)
+{
+	MDB_txn *txn, *write;
+	MDB_dbi dbi;
+	MDB_cursor *cursor;
+	MDB_val key, value;
+	char text[8];
+	int i;
+
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	OK(mdb_dbi_open(txn, "walk", MDB_CREATE, &dbi));
+	for (i = 0; i < 200; i++) {
+		snprintf(text, sizeof text, "%03d", i);
+		OK(put(txn, dbi, text, text, 0));
+	}
+	OK(mdb_txn_commit(txn));
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn));
+	OK(mdb_cursor_open(txn, dbi, &cursor));
+	for (i = 0; i < 200; i++) {
+		snprintf(text, sizeof text, "%03d", i);
+		OK(mdb_cursor_get(cursor, &key, &value, i ? MDB_NEXT : MDB_FIRST));
+		IS(same(&key, text), 1);
+		IS(same(&value, text), 1);
+		/* Some steps within one snapshot, and a commit now and then. */
+		if (i % 3)
+			continue;
+		mdb_txn_reset(txn);
+		if (i % 50 == 0) {
+			OK(mdb_txn_begin(env, NULL, 0, &write));
+			OK(put(write, dbi, "behind", "x", i ? 0 : MDB_NOOVERWRITE));
+			OK(mdb_txn_commit(write));
+		}
+		OK(mdb_txn_renew(txn));
+		OK(mdb_cursor_get(cursor, &key, &value, MDB_GET_CURRENT));
+		IS(same(&key, text), 1);
+	}
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
+	IS(same(&key, "behind"), 1);
+	IS(mdb_cursor_get(cursor, &key, &value, MDB_NEXT), MDB_NOTFOUND);
+	mdb_cursor_close(cursor);
+	mdb_txn_abort(txn);
+}
+
 static void map_size(MDB_env *env)
 {
 	MDB_txn *txn, *child;
@@ -215,6 +259,7 @@ int main(int argc, char **argv)
 	handles(env);
 	names_are_records(env);
 	snapshots(env);
+	walk_with_resets(env);
 	map_size(env);
 	nested(env);
 	mdb_env_close(env);
