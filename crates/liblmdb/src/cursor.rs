@@ -358,6 +358,10 @@ pub unsafe extern "C" fn mdb_cursor_renew(txn: *mut MDB_txn, cursor: *mut MDB_cu
             return Err(Code::EINVAL);
         }
         this.check()?;
+        // A write transaction frees its cursors: they do not leave it.
+        if txn_of(found.txn).is_ok_and(|owner| owner.is_write()) {
+            return Err(Code::EINVAL);
+        }
         match found.dbi {
             FREE_DBI => found.free = Some(Box::new(FreeList::read(&this.env()?.opened()?.store)?)),
             dbi => drop(this.table(dbi)?),

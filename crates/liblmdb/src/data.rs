@@ -126,8 +126,9 @@ impl MDB_txn {
         check_value(&info, value)?;
         self.check_order(put, target, &info, value)?;
         cursor::park(self, put.dbi)?;
+        let moves = value.len() > SMALL && self.may_move(value.len())?;
         let writer = self.writer()?;
-        let value = if value.len() > SMALL && writer.raw_will_spill() {
+        let value = if moves {
             large = value.to_vec();
             &large
         } else {
@@ -139,6 +140,9 @@ impl MDB_txn {
         } else {
             writer.raw_put(target, key, value, overwrite).map_err(Code::from)
         };
+        // A table's name is a key that is there.
+        let stored =
+            if stored == Err(Code::INCOMPATIBLE) && !overwrite { Ok(false) } else { stored };
         match stored {
             Ok(true) => self.check_room(),
             Ok(false) => {
@@ -149,6 +153,14 @@ impl MDB_txn {
             }
             Err(code) => Err(self.failed(code)),
         }
+    }
+
+    /// Whether a change can move or overwrite a value of this length: pages are written out before
+    /// it, or values as long lie in leaves.
+    #[cold]
+    fn may_move(&mut self, len: usize) -> Result<bool> {
+        let in_leaves = len <= self.env()?.opened()?.store.page_size() / 2;
+        Ok(in_leaves || self.writer()?.raw_will_spill())
     }
 
     /// Whether two values are the same in a table's order.

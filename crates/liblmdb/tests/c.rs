@@ -102,6 +102,11 @@ fn transactions_threads_and_handles_keep_the_rules() {
 }
 
 #[test]
+fn edges_are_as_programs_know_them() {
+    runs("edges");
+}
+
+#[test]
 fn forks_second_handles_and_foreign_files_do_no_harm() {
     runs("process");
 }

@@ -202,6 +202,11 @@ pub(crate) fn describe(code: c_int) -> String {
     api().map_or_else(|_| code.to_string(), |api| text(unsafe { (api.mdb_strerror)(code) }))
 }
 
+/// The C library's text of an error of a file.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.to_string(), describe)
+}
+
 /// The line about a call that failed.
 pub(crate) fn failed(call: &str, code: c_int) -> Stop {
     Stop::Failed(format!("{call} failed, error {code} {}", describe(code)))
@@ -211,8 +216,8 @@ fn done(code: c_int) -> Result<(), c_int> {
     if code == 0 { Ok(()) } else { Err(code) }
 }
 
-fn string(name: &str) -> Result<CString> {
-    CString::new(name).map_err(|_| Stop::Failed("a name with a zero byte".into()))
+fn string(name: impl AsRef<[u8]>) -> Result<CString> {
+    CString::new(name.as_ref()).map_err(|_| Stop::Failed("a name with a zero byte".into()))
 }
 
 /// What is set before an environment is opened; 0 for nothing.
@@ -360,7 +365,7 @@ impl Txn<'_> {
     }
 
     /// A table; without a name the unnamed one.
-    pub(crate) fn table(&self, name: Option<&str>, flags: u32) -> Result<Result<u32, c_int>> {
+    pub(crate) fn table(&self, name: Option<&[u8]>, flags: u32) -> Result<Result<u32, c_int>> {
         let name = name.map(string).transpose()?;
         let start = name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr());
         let mut dbi = 0;

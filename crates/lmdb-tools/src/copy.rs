@@ -14,7 +14,7 @@ fn failed(what: &str, code: c_int) -> Stop {
 
 /// Runs the tool.
 pub fn copy(arguments: &[String]) -> Result<()> {
-    let options = Options::parse(arguments, "Vcn", USAGE)?;
+    let options = Options::parse(arguments, "+Vcn", USAGE)?;
     if options.has('V') {
         println!("{}", version()?);
         return Err(Stop::Done);

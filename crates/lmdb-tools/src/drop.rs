@@ -18,7 +18,9 @@ pub fn drop(arguments: &[String]) -> Result<()> {
     let setup = Setup { flags, mode: 0o664, max_dbs: 2, ..Setup::default() };
     let env = Env::open(path, setup)?.map_err(|code| failed("mdb_env_open", code))?;
     let txn = env.begin(0)?;
-    let table = txn.table(options.value('s'), 0)?.map_err(|code| failed("mdb_open", code))?;
+    let table = txn
+        .table(options.value('s').map(str::as_bytes), 0)?
+        .map_err(|code| failed("mdb_open", code))?;
     txn.drop_table(table, options.has('d')).map_err(|code| failed("mdb_drop", code))?;
     txn.commit().map_err(|code| failed("mdb_txn_commit", code))
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use crate::api::{Env, Setup, TABLE_FLAGS, Txn, describe, failed, number, version};
+use crate::api::{Env, Setup, TABLE_FLAGS, Txn, failed, number, reason, version};
 use crate::options::Options;
 use crate::text::{Format, write_line};
 use crate::{Result, Stop};
@@ -14,14 +14,14 @@ fn header(
     out: &mut impl Write,
     env: &Env,
     format: Format,
-    name: Option<&str>,
+    name: Option<&[u8]>,
     (flags, page_size): (u32, u32),
 ) -> Result<()> {
     let info = env.info()?;
     writeln!(out, "VERSION=3")?;
     writeln!(out, "format={}", if format == Format::Print { "print" } else { "bytevalue" })?;
     if let Some(name) = name {
-        writeln!(out, "database={name}")?;
+        out.write_all(&[b"database=", name, b"\n"].concat())?;
     }
     writeln!(out, "type=btree")?;
     writeln!(out, "mapsize={}", info.map_size)?;
@@ -44,7 +44,7 @@ fn table(
     out: &mut impl Write,
     env: &Env,
     txn: &Txn<'_>,
-    (dbi, name): (u32, Option<&str>),
+    (dbi, name): (u32, Option<&[u8]>),
     format: Format,
 ) -> Result<()> {
     let flags = txn.flags(dbi).map_err(|code| failed("mdb_dbi_flags", code))?;
@@ -75,15 +75,15 @@ fn named(
 ) -> Result<()> {
     let mut cursor = txn.cursor(main)?;
     let mut count = 0;
-    while let Ok((key, _)) = cursor.go(number::NEXT_NODUP) {
-        let Ok(name) = std::str::from_utf8(key) else { continue };
-        if name.contains('\0') {
+    while let Ok((name, _)) = cursor.go(number::NEXT_NODUP) {
+        if name.contains(&0) {
             continue;
         }
-        let Ok(dbi) = txn.table(Some(name), 0)? else { continue };
+        // What could be a name counts, as with LMDB's tool: a plain record is no error.
         count += 1;
+        let Ok(dbi) = txn.table(Some(name), 0)? else { continue };
         if list {
-            writeln!(out, "{name}")?;
+            out.write_all(&[name, b"\n"].concat())?;
         } else {
             table(out, env, txn, (dbi, Some(name)), format)?;
         }
@@ -91,8 +91,7 @@ fn named(
     }
     if count == 0 {
         out.flush()?;
-        eprintln!("mdb_dump: {path} does not contain multiple databases");
-        return Err(Stop::Failed(format!("%s: {path}: {}", describe(number::NOTFOUND))));
+        return Err(Stop::Failed(format!("%s: {path} does not contain multiple databases")));
     }
     Ok(())
 }
@@ -104,7 +103,7 @@ pub fn dump(arguments: &[String]) -> Result<()> {
         println!("{}", version()?);
         return Err(Stop::Done);
     }
-    let (path, name) = (options.path(USAGE)?, options.value('s'));
+    let (path, name) = (options.path(USAGE)?, options.value('s').map(str::as_bytes));
     let (list, all) = (options.has('l'), options.has('a') || options.has('l'));
     if all && name.is_some() {
         return Err(Stop::Usage(USAGE));
@@ -113,7 +112,7 @@ pub fn dump(arguments: &[String]) -> Result<()> {
     let out: Box<dyn Write> = match options.value('f') {
         Some(file) => Box::new(
             File::create(file)
-                .map_err(|error| Stop::Failed(format!("%s: {file}: reopen: {error}")))?,
+                .map_err(|error| Stop::Failed(format!("%s: {file}: reopen: {}", reason(&error))))?,
         ),
         None => Box::new(io::stdout().lock()),
     };

@@ -25,6 +25,8 @@ pub use self::stat::stat;
 pub enum Stop {
     /// Wrong arguments: how it is called.
     Usage(&'static str),
+    /// An option that there is not, or without its value: what is wrong, and how it is called.
+    Option(String, &'static str),
     /// Nothing more is to be done: the version was asked for.
     Done,
     /// A line for the standard error output.
@@ -46,6 +48,10 @@ pub fn run(name: &str, tool: fn(&[String]) -> Result<()>) -> ExitCode {
         Ok(()) | Err(Stop::Done) => ExitCode::SUCCESS,
         Err(Stop::Usage(usage)) => {
             eprintln!("usage: {own} {usage}");
+            ExitCode::FAILURE
+        }
+        Err(Stop::Option(what, usage)) => {
+            eprintln!("{own}: {what}\nusage: {own} {usage}");
             ExitCode::FAILURE
         }
         Err(Stop::Failed(line)) => {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-use crate::api::{Env, Setup, TABLE_FLAGS, Txn, describe, failed, number, version};
+use crate::api::{Env, Setup, TABLE_FLAGS, Txn, describe, failed, number, reason, version};
 use crate::options::Options;
 use crate::text::{Format, read_line};
 use crate::{Result, Stop};
@@ -23,7 +23,7 @@ struct Input {
 #[derive(Default)]
 struct Header {
     print: bool,
-    name: Option<String>,
+    name: Option<Vec<u8>>,
     map_size: usize,
     max_readers: u32,
     flags: u32,
@@ -58,6 +58,11 @@ impl Input {
             let Some((word, value)) = line.split_once('=') else {
                 return Err(self.wrong("unexpected format"));
             };
+            // A name is bytes; the rest is ASCII.
+            if word == "database" {
+                header.name = self.line.get(word.len() + 1..).map(<[u8]>::to_vec);
+                continue;
+            }
             self.take(&mut header, word, value)?;
         }
         Ok(None)
@@ -77,7 +82,6 @@ impl Input {
             ("format", _) => return Err(self.wrong(format!("unsupported FORMAT {value}"))),
             ("type", "btree") => {}
             ("type", _) => return Err(self.wrong(format!("unsupported type {value}"))),
-            ("database", _) => header.name = Some(value.to_string()),
             ("mapsize", _) => header.map_size = value.parse().map_err(|_| invalid())?,
             ("maxreaders", _) => header.max_readers = value.parse().map_err(|_| invalid())?,
             _ => match TABLE_FLAGS.iter().find(|(_, name)| *name == word) {
@@ -156,7 +160,7 @@ fn table(
     input: &mut Input,
     env: &Env,
     header: &Header,
-    name: Option<&str>,
+    name: Option<&[u8]>,
     mode: Mode,
 ) -> Result<()> {
     let format = if mode.plain || header.print { Format::Print } else { Format::Hex };
@@ -188,13 +192,13 @@ pub fn load(arguments: &[String]) -> Result<()> {
         return Err(Stop::Done);
     }
     let path = options.path(USAGE)?;
-    let lines: Box<dyn BufRead> = match options.value('f') {
-        Some(file) => Box::new(BufReader::new(
-            File::open(file)
-                .map_err(|error| Stop::Failed(format!("%s: {file}: reopen: {error}")))?,
-        )),
-        None => Box::new(io::stdin().lock()),
-    };
+    let lines: Box<dyn BufRead> =
+        match options.value('f') {
+            Some(file) => Box::new(BufReader::new(File::open(file).map_err(|error| {
+                Stop::Failed(format!("%s: {file}: reopen: {}", reason(&error)))
+            })?)),
+            None => Box::new(io::stdin().lock()),
+        };
     let mut input = Input { lines, number: 0, line: Vec::new() };
     let flags = if options.has('N') { number::NOOVERWRITE | number::NODUPDATA } else { 0 };
     let mode = Mode { plain: options.has('T'), append: options.has('a'), flags };
@@ -214,7 +218,7 @@ pub fn load(arguments: &[String]) -> Result<()> {
     };
     let env = Env::open(path, setup)?.map_err(|code| failed("mdb_env_open", code))?;
     while let Some(found) = &header {
-        table(&mut input, &env, found, options.value('s'), mode)?;
+        table(&mut input, &env, found, options.value('s').map(str::as_bytes), mode)?;
         header = if mode.plain { None } else { input.header()? };
     }
     if quick { env.sync() } else { Ok(()) }

@@ -12,16 +12,23 @@ pub(crate) struct Options {
 
 impl Options {
     /// Reads `arguments`; `letters` lists what there can be, a colon behind those with a value.
+    /// Options may follow paths, unless `letters` begins with a plus sign: then all that follows the
+    /// first path is one.
     pub(crate) fn parse(
         arguments: &[String],
         letters: &str,
         usage: &'static str,
     ) -> Result<Options> {
         let mut options = Options { given: Vec::new(), paths: Vec::new() };
+        let first = letters.starts_with('+');
+        let wrong = |what: String| match first {
+            true => Stop::Usage(usage),
+            false => Stop::Option(what, usage),
+        };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let cluster = argument.strip_prefix('-').filter(|cluster| !cluster.is_empty());
-            let Some(cluster) = cluster.filter(|_| options.paths.is_empty()) else {
+            let Some(cluster) = cluster.filter(|_| !first || options.paths.is_empty()) else {
                 options.paths.push(argument.clone());
                 continue;
             };
@@ -30,15 +37,23 @@ impl Options {
                 break;
             }
             for (i, letter) in cluster.char_indices() {
-                let known = letters.find(letter).filter(|_| letter != ':');
-                let Some(at) = known else { return Err(Stop::Usage(usage)) };
+                let known = letters.find(letter).filter(|_| !":+".contains(letter));
+                let Some(at) = known else {
+                    return Err(wrong(format!("invalid option -- '{letter}'")));
+                };
                 if !letters[at + 1..].starts_with(':') {
                     options.given.push((letter, String::new()));
                     continue;
                 }
                 // The rest of the cluster, or the next argument.
                 let value = match &cluster[i + letter.len_utf8()..] {
-                    "" => rest.next().ok_or(Stop::Usage(usage))?.clone(),
+                    "" => match rest.next() {
+                        Some(value) => value.clone(),
+                        None => {
+                            let what = format!("option requires an argument -- '{letter}'");
+                            return Err(wrong(what));
+                        }
+                    },
                     value => value.to_string(),
                 };
                 options.given.push((letter, value));
@@ -89,10 +104,23 @@ mod tests {
     }
 
     #[test]
+    fn options_follow_paths_where_they_may() {
+        let options = parse(&["path", "-f", "-s", "name"]).expect("all known");
+        assert_eq!((options.value('s'), options.path("").ok()), (Some("name"), Some("path")));
+        let arguments = ["-c", "from", "-c"].map(String::from);
+        let options = Options::parse(&arguments, "+c", "").ok().expect("all known");
+        assert_eq!(
+            (options.count('c'), &options.paths[..]),
+            (1, &["from", "-c"].map(String::from)[..])
+        );
+    }
+
+    #[test]
     fn what_is_unknown_or_lacks_a_value_is_refused() {
         assert!(parse(&["-x"]).is_none());
         assert!(parse(&["-s"]).is_none());
         assert!(parse(&["-:"]).is_none());
+        assert!(parse(&["-+"]).is_none());
         let dashes = parse(&["--", "-f"]).expect("a path");
         assert_eq!(dashes.paths, ["-f"]);
     }

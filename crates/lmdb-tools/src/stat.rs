@@ -106,13 +106,12 @@ fn free_pages(out: &mut impl Write, txn: &Txn<'_>, detail: usize) -> Result<()> 
 /// The tables that have names.
 fn named(out: &mut impl Write, txn: &Txn<'_>, main: u32) -> Result<()> {
     let mut cursor = txn.cursor(main)?;
-    while let Ok((key, _)) = cursor.go(number::NEXT_NODUP) {
-        let Ok(name) = std::str::from_utf8(key) else { continue };
-        if name.contains('\0') {
+    while let Ok((name, _)) = cursor.go(number::NEXT_NODUP) {
+        if name.contains(&0) {
             continue;
         }
         let Ok(table) = txn.table(Some(name), 0)? else { continue };
-        writeln!(out, "Status of {name}")?;
+        out.write_all(&[b"Status of ", name, b"\n"].concat())?;
         print(out, &txn.stat(table).map_err(|code| failed("mdb_stat", code))?)?;
         txn.close(table);
     }
@@ -148,7 +147,7 @@ pub fn stat(arguments: &[String]) -> Result<()> {
     if options.has('f') {
         free_pages(&mut out, &txn, options.count('f'))?;
     }
-    let table = txn.table(name, 0)?.map_err(|code| failed("mdb_open", code))?;
+    let table = txn.table(name.map(str::as_bytes), 0)?.map_err(|code| failed("mdb_open", code))?;
     let stat = txn.stat(table).map_err(|code| failed("mdb_stat", code))?;
     writeln!(out, "Status of {}", name.unwrap_or("Main DB"))?;
     print(&mut out, &stat)?;

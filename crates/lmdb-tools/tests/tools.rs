@@ -200,7 +200,9 @@ fn what_is_wrong_is_refused_with_a_reason() {
     let at = dir.path();
     for tool in ["mdb_stat", "mdb_copy", "mdb_dump", "mdb_load", "mdb_drop"] {
         let ran = run(tool, at, &["-?"], "");
-        assert!(!ran.ok && ran.err.starts_with("usage: "), "{tool}: {}", ran.err);
+        assert!(!ran.ok && ran.err.contains("usage: "), "{tool}: {}", ran.err);
+        let told = ran.err.contains(": invalid option -- '?'\n");
+        assert_eq!(told, tool != "mdb_copy", "{tool}: {}", ran.err);
         assert!(fine(tool, at, &["-V"], "").starts_with("LMDB 0.9."));
     }
     let head = "VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n";
@@ -214,6 +216,10 @@ fn what_is_wrong_is_refused_with_a_reason() {
         let ran = run("mdb_load", at, &["-n", "file"], &input);
         assert!(!ran.ok && ran.err.contains(reason), "{input}: {}", ran.err);
     }
+    let ran = run("mdb_load", at, &["-n", "-f", "nofile", "file"], "");
+    assert!(!ran.ok && ran.err.ends_with(": nofile: reopen: No such file or directory\n"));
+    let ran = run("mdb_stat", at, &["-n", "."], "");
+    assert!(!ran.ok && ran.err.contains("error 21 Is a directory"), "{}", ran.err);
     std::fs::write(at.join("noise"), [7; 9000]).expect("a file");
     let ran = run("mdb_stat", at, &["-n", "noise"], "");
     assert!(
@@ -221,4 +227,32 @@ fn what_is_wrong_is_refused_with_a_reason() {
         "{}",
         ran.err
     );
+}
+
+#[test]
+fn names_are_bytes_and_options_may_follow_the_path() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let at = dir.path();
+    let head = b"VERSION=3\nformat=print\ndatabase=";
+    let rest = b"\ntype=btree\nHEADER=END\n key\n value\nDATA=END\n";
+    let input = [&head[..], b"n\xE4me", rest].concat();
+    std::fs::write(at.join("in"), input).expect("a file");
+    fine("mdb_load", at, &["file", "-n", "-f", "in"], "");
+    fine("mdb_dump", at, &["file", "-f", "out", "-nap"], "");
+    let out = std::fs::read(at.join("out")).expect("the dump");
+    let line = b"database=n\xE4me\n";
+    assert!(out.windows(line.len()).any(|found| found == line), "{}", out.escape_ascii());
+    assert!(out.ends_with(b"\n key\n value\nDATA=END\n"), "{}", out.escape_ascii());
+}
+
+#[test]
+fn records_that_are_no_tables_are_no_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let at = dir.path();
+    fine("mdb_load", at, &["-nT", "file"], "key\nvalue\n");
+    assert_eq!(fine("mdb_dump", at, &["-na", "file"], ""), "");
+    assert_eq!(fine("mdb_dump", at, &["-nl", "file"], ""), "");
+    fine("mdb_drop", at, &["-n", "file"], "");
+    let ran = run("mdb_dump", at, &["-nl", "file"], "");
+    assert!(!ran.ok && ran.err.ends_with(": file does not contain multiple databases\n"));
 }

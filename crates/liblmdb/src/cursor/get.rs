@@ -82,8 +82,10 @@ impl MDB_cursor {
         if let Some(found) = walk.seek_pair(key, value, exact)? {
             return Ok(found);
         }
-        // It stays at the key, or where that would be.
-        walk.seek(key)?;
+        // Where the value would be: on a greater one, or behind them; else where the key would be.
+        if walk.stand() != RawStand::Placed && walk.seek(key)? && walk.count()? > 1 {
+            walk.seek_behind(key)?;
+        }
         Err(Code::NOTFOUND)
     }
 
@@ -107,6 +109,9 @@ impl MDB_cursor {
     /// Values that lie together.
     fn multiple(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
         let info = txn.info(self.dbi)?;
+        if how == op::GET_MULTIPLE && self.walk(txn)?.stand() == RawStand::Nowhere {
+            return Err(Code::EINVAL);
+        }
         if !info.fixed {
             return Err(Code::INCOMPATIBLE);
         }

@@ -80,14 +80,18 @@ impl MDB_cursor {
             return Err(Code::INCOMPATIBLE);
         }
         let total = first.mv_size.checked_mul(wanted).ok_or(Code::BAD_VALSIZE)?;
-        let all = bytes(&MDB_val { mv_size: total, ..first })?;
+        // Copied, for they may lie where the first item moves them.
+        let all = bytes(&MDB_val { mv_size: total, ..first })?.to_vec();
         if first.mv_size == 0 || wanted == 0 {
             return Err(Code::BAD_VALSIZE);
         }
+        let mut flags = flags & !put::MULTIPLE;
         for item in all.chunks_exact(first.mv_size) {
             let mut item = crate::compare::val(item);
-            self.put(txn, key, &mut item, flags & !put::MULTIPLE)?;
+            self.put(txn, key, &mut item, flags)?;
             *count += 1;
+            // What they demand of the key was so before the first item.
+            flags &= !(put::NOOVERWRITE | put::APPEND);
         }
         Ok(())
     }
@@ -159,23 +163,20 @@ pub unsafe extern "C" fn mdb_cursor_put(
     data: *mut MDB_val,
     flags: c_uint,
 ) -> c_int {
-    const KNOWN: c_uint = put::NOOVERWRITE
-        | put::NODUPDATA
-        | put::CURRENT
-        | put::RESERVE
-        | put::APPEND
-        | put::APPENDDUP
-        | put::MULTIPLE;
     entry(cursor, || {
         let cursor = cursor_of(cursor)?;
-        if data.is_null() || flags & !KNOWN != 0 || cursor.free.is_some() {
+        if data.is_null() || cursor.free.is_some() {
             return Err(Code::EINVAL);
         }
+        let key = bytes(key)?;
         let txn = cursor.writer()?;
         if flags & put::CURRENT != 0 {
-            return cursor.put_current(txn, data, flags);
+            // The key is where the cursor is, but must be one.
+            return match key.len() {
+                1..=MAX_KEY => cursor.put_current(txn, data, flags),
+                _ => Err(Code::BAD_VALSIZE),
+            };
         }
-        let key = bytes(key)?;
         match flags & put::MULTIPLE {
             0 => cursor.put(txn, key, data, flags),
             _ => cursor.put_multiple(txn, key, data, flags),

@@ -91,6 +91,7 @@ fn explain(error: Error, path: &Path) -> Code {
         Error::Incompatible(_) => Code::VERSION_MISMATCH,
         // Cut off in its creation, and nobody may finish that.
         Error::Corrupted { .. } if is_empty(path) => Code::ENOENT,
+        _ if path.is_dir() => Code(libc::EISDIR),
         Error::Corrupted { .. } => Code::INVALID,
         _ => error.into(),
     }

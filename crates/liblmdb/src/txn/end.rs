@@ -26,15 +26,13 @@ pub(super) fn commit(txn: *mut MDB_txn) -> Result<()> {
         return Err(code);
     }
     let result = match this.work {
-        // What has failed, or was reset, has nothing to commit.
-        Work::Parked(_) => Err(Code::BAD_TXN),
         _ if this.dead => {
             if let Ok(parent) = txn_of(this.parent) {
                 parent.dead = true;
             }
             Err(Code::BAD_TXN)
         }
-        Work::Read(_) => Ok(()),
+        Work::Read(_) | Work::Parked(_) => Ok(()),
         Work::Write(_) if !this.parent.is_null() => return commit_child(txn),
         Work::Write(writer) => {
             cursor::free_all(this);

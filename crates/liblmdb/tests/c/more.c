@@ -194,6 +194,53 @@ static void together(MDB_env *env, MDB_dbi dbi)
 	mdb_txn_abort(txn);
 }
 
+/* In pages of 64 KiB values of some thousand bytes lie in leaves: one that was just given may be
+ * stored again, though the change moves it. */
+static void values_of_large_pages(const char *dir)
+{
+	static char bytes[12000], path[4096];
+	unsigned state = 1, step, size[64] = {0}, letter[64] = {0};
+	MDB_env *env;
+	MDB_txn *txn;
+	MDB_dbi dbi;
+
+	snprintf(path, sizeof path, "%s/large", dir);
+	OK(mdb_env_create(&env));
+	OK(mdbx_env_set_geometry(env, -1, -1, 64 << 20, -1, -1, 65536));
+	OK(mdb_env_open(env, path, MDB_NOSUBDIR | MDB_NOSYNC, 0644));
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	OK(mdb_dbi_open(txn, NULL, 0, &dbi));
+	for (step = 0; step < 3000; step++) {
+		unsigned from, to, i;
+		MDB_val k, v;
+		state = state * 1103515245u + 12345u;
+		from = (state >> 8) % 64;
+		to = (state >> 16) % 64;
+		k.mv_size = sizeof from;
+		k.mv_data = &from;
+		if (size[from] == 0 || step % 3 == 0) {
+			size[from] = 2049 + (state >> 12) % 9000;
+			letter[from] = 'a' + step % 26;
+			memset(bytes, (int)letter[from], size[from]);
+			v.mv_size = size[from];
+			v.mv_data = bytes;
+			OK(mdb_put(txn, dbi, &k, &v, 0));
+			continue;
+		}
+		OK(mdb_get(txn, dbi, &k, &v));
+		k.mv_data = &to;
+		OK(mdb_put(txn, dbi, &k, &v, 0));
+		size[to] = size[from];
+		letter[to] = letter[from];
+		OK(mdb_get(txn, dbi, &k, &v));
+		IS(v.mv_size, size[to]);
+		for (i = 0; i < size[to]; i++)
+			IS(((unsigned char *)v.mv_data)[i], letter[to]);
+	}
+	OK(mdb_txn_commit(txn));
+	mdb_env_close(env);
+}
+
 int main(int argc, char **argv)
 {
 	MDB_env *env;
@@ -223,5 +270,6 @@ int main(int argc, char **argv)
 	together(env, plain);
 	OK(mdbx_env_close_ex(env, false));
 	IS(mdbx_env_close_ex(NULL, true), EINVAL);
+	values_of_large_pages(argv[1]);
 	return 0;
 }

@@ -251,8 +251,8 @@ impl RawCursor {
         })
     }
 
-    /// To the first value of `key` not less than `value`, if there is one, or else nowhere; with
-    /// `exact` only to this value.
+    /// To the first value of `key` not less than `value`, or else nowhere; with `exact` it gives
+    /// only this value, but stands on a greater one if there is one.
     pub fn seek_pair(
         &mut self,
         key: &[u8],
@@ -263,6 +263,11 @@ impl RawCursor {
             let found = c.seek_pair(key, value, true)?;
             Ok(found.filter(|(_, own)| !exact || c.is_same_value(value, own)))
         })
+    }
+
+    /// Behind the last value of `key`, or where that would be.
+    pub fn seek_behind(&mut self, key: &[u8]) -> Result<bool> {
+        on!(self, c, Ok(false) => c.seek_back(key, None, true))
     }
 
     /// The number of values of this key; 0 when there is none.
