@@ -16,12 +16,12 @@ table{border-collapse:collapse;font-size:.86em;margin:.4em 0}\
 td,th{padding:.12em .5em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}\
 td:first-child,th:first-child,.l td,.l th{text-align:left}.l td{white-space:normal}\
 td{print-color-adjust:exact;-webkit-print-color-adjust:exact}\
-.r td:nth-child(2),.e td:nth-child(2){background:linear-gradient(90deg,#c3d4e3 var(--w,0%),transparent 0)}\
-.r tr:nth-child(2) td:nth-child(2){background:linear-gradient(90deg,#6fa3d0 var(--w,0%),transparent 0)}\
-.r td:nth-child(2){min-width:150px}.r td:nth-child(6){background:linear-gradient(90deg,#f3dcb8 var(--w,0%),transparent 0)}\
+.r td:nth-child(2),.e td:nth-child(2){background:linear-gradient(90deg,#c3d4e3 calc(var(--w,0)*1%),transparent 0)}\
+.r tr:nth-child(2) td:nth-child(2){background:linear-gradient(90deg,#6fa3d0 calc(var(--w,0)*1%),transparent 0)}\
+.r td:nth-child(2){min-width:150px}.r td:nth-child(5){background:linear-gradient(90deg,#f3dcb8 calc(var(--w,0)*1%),transparent 0)}\
 .r td:nth-child(4){min-width:170px;background:linear-gradient(90deg,transparent calc(var(--d)*1% - .6%),#222 0 calc(var(--d)*1%),transparent 0),\
 linear-gradient(90deg,transparent calc(var(--a)*1%),#dfe8ef 0 calc(var(--b)*1%),#7a93a8 0 calc(var(--c)*1%),#dfe8ef 0 calc(var(--e)*1%),transparent 0)}\
-.fast{background:#fbe3c0}.slow{background:#e7eff6}.best{font-weight:700}.off{color:#777}\
+.f{background:#fbe3c0}.s{background:#e7eff6}\
 svg{width:560px;max-width:100%}svg text{font:11px system-ui,sans-serif}svg .t{font-weight:600;font-size:13px}\
 svg .n{text-anchor:end}svg .a{text-anchor:middle;fill:#555}\
 section{break-inside:avoid}.wide{overflow-x:auto}\
@@ -70,7 +70,7 @@ fn environment(page: &mut String, digest: &Digest) {
 fn overview(page: &mut String, digest: &Digest) {
     page.push_str(
         "<h2>Overview</h2><p>Throughput as a multiple of the first engine's, which is in operations a \
-         second; <span class=fast>faster</span>, <span class=slow>slower</span>, <b>best</b>.</p>\
+         second; <span class=f>faster</span>, <span class=s>slower</span>, <b>best</b>.</p>\
          <div class=wide><table><tr><th>row",
     );
     let present: Vec<&str> = digest.present().collect();
@@ -103,17 +103,20 @@ fn line(
     let best = row.most(ratio);
     for engine in engines {
         let Some(ratio) = of(engine) else {
-            page.push_str("<td class=off>-");
+            page.push_str("<td>-");
             continue;
         };
-        let mark = if ratio == best { " best" } else { "" };
-        if *engine == base {
-            let rate = row.cell(engine).and_then(|c| c.get(rate)).unwrap_or(f64::NAN);
-            let _ = write!(page, "<td class=\"{mark}\">{}", short(rate));
+        let number = if *engine == base {
+            page.push_str("<td>");
+            short(row.cell(engine).and_then(|c| c.get(rate)).unwrap_or(f64::NAN))
         } else {
-            let class = if ratio > 1.0 { "fast" } else { "slow" };
-            let _ = write!(page, "<td class=\"{class}{mark}\">{ratio:.2}");
-        }
+            page.push_str(if ratio > 1.0 { "<td class=f>" } else { "<td class=s>" });
+            format!("{ratio:.2}")
+        };
+        let _ = match ratio == best {
+            true => write!(page, "<b>{number}</b>"),
+            false => write!(page, "{number}"),
+        };
     }
 }
 
@@ -170,11 +173,11 @@ fn section(page: &mut String, stage: &StageDigest) {
 
 /// A field with a bar that ends at its share of the greatest.
 fn bar(page: &mut String, value: Option<f64>, most: f64) {
-    let Some(value) = value else { return page.push_str("<td class=off>-") };
+    let Some(value) = value else { return page.push_str("<td>-") };
     let share = if most > 0.0 { (100.0 * value / most).clamp(0.0, 100.0) } else { 0.0 };
     let _ = match share {
         share if share < 0.5 => write!(page, "<td>{}", short(value)),
-        share => write!(page, "<td style=--w:{share:.0}%>{}", short(value)),
+        share => write!(page, "<td style=--w:{share:.0}>{}", short(value)),
     };
 }
 
@@ -183,9 +186,8 @@ type Column = (&'static str, fn(&Ending) -> Option<f64>);
 
 fn endings(page: &mut String, endings: &[Ending]) {
     let well = || endings.iter().filter(|end| end.trouble.is_none());
-    let of: [Column; 4] = [
+    let of: [Column; 3] = [
         ("B on disk a record", |e| Some(e.disk_bytes as f64 / e.records.max(1) as f64)),
-        ("MB on disk", |e| Some(e.disk_bytes as f64 / 1e6)),
         ("ms to open, clean", |e| Some(e.reopen_s * 1e3)),
         ("ms to open after a kill", |e| e.killed_open_s.map(|s| s * 1e3)),
     ];
@@ -213,7 +215,9 @@ fn endings(page: &mut String, endings: &[Ending]) {
 /// The space that stores took over their transactions.
 fn growth(row: &RowDigest) -> String {
     let curve = |cell: &CellDigest| {
-        let points = cell.growth.iter().map(|g| (g.0 as f64, g.1 as f64 / 1e6)).collect();
+        // Each second look is enough for a curve, with the last.
+        let looks = cell.growth.iter().rev().step_by(2).rev();
+        let points = looks.map(|g| (g.0 as f64, g.1 as f64 / 1e6)).collect();
         Curve { name: cell.engine.clone(), points }
     };
     let all: Vec<Curve> =
@@ -261,18 +265,16 @@ fn scaling(page: &mut String, stage: &StageDigest) {
 /// What an operation cost: a heading, the figure, whether it says anything beside readers only. The
 /// figures that are left out here are in the JSON.
 type Cost = (&'static str, fn(&CellDigest) -> Option<f64>, bool);
-const COSTS: [Cost; 12] = [
+const COSTS: [Cost; 10] = [
     ("CPU us", CellDigest::cpu, true),
     ("B written", |c| c.get(Figure::Written), false),
     ("per B put", |c| c.get(Figure::WriteAmplification), false),
     ("B fetched per B read", |c| c.get(Figure::ReadAmplification), true),
     ("device writes", |c| c.get(Figure::DeviceWrites), false),
     ("calls", |c| c.get(Figure::Calls), true),
-    ("writes", |c| c.get(Figure::Writes), false),
     ("flushes", |c| c.get(Figure::Flushes), false),
     ("memory MB", |c| c.get(Figure::Memory), true),
     ("disk MB", |c| c.get(Figure::Disk), false),
-    ("at peak", |c| c.get(Figure::DiskPeak), false),
     ("", |c| c.get(Figure::BesideRate), true),
 ];
 
@@ -293,7 +295,7 @@ fn row_section(page: &mut String, row: &RowDigest) {
     let _ = write!(
         page,
         "<section><h3>{}</h3><div class=wide><table class=r><tr><th>engine<th>operations a second<th>x base\
-         <th>latency: 50, 99 %, most<th>rms",
+         <th>latency: 50, 99 %",
         escape(&row.name)
     );
     let shown = |cost: &&Cost| {
@@ -317,10 +319,9 @@ fn row_section(page: &mut String, row: &RowDigest) {
         let times =
             [Figure::P50, Figure::P99, Figure::Max].map(|f| cell.get(f).map_or("-".into(), time));
         let _ = match band(cell, low, high) {
-            Some(band) => write!(page, "<td style={band}>{}", times.join(" | ")),
+            Some(band) => write!(page, "<td style={band}>{}", times.join(", ")),
             None => write!(page, "<td>"),
         };
-        let _ = write!(page, "<td>{}", cell.get(Figure::Rms).map_or("-".into(), time));
         for (i, (_, of, _)) in costs.iter().enumerate() {
             // The first has a bar.
             let most = all().filter_map(*of).fold(0.0, f64::max);
@@ -361,8 +362,8 @@ mod tests {
     #[test]
     fn the_longest_bar_is_the_greatest() {
         let page = page(&Digest::of(&two_engines()));
-        assert!(page.contains("<td>zubilo<td style=--w:50%>1.00 k<td>1.00"), "{page}");
-        assert!(page.contains("<td>lmdb<td style=--w:100%>2.00 k<td>2.00"), "{page}");
+        assert!(page.contains("<td>zubilo<td style=--w:50>1.00 k<td>1.00"), "{page}");
+        assert!(page.contains("<td>lmdb<td style=--w:100>2.00 k<td>2.00"), "{page}");
         assert!(!page.contains("NaN") && !page.contains("inf%"));
     }
 
