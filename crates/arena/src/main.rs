@@ -50,11 +50,11 @@ enum Command {
         /// Written by an earlier run.
         json: PathBuf,
     },
-    /// Keeps a report in short: figures as JSON and CSV, a page, and a summary in markdown.
+    /// Keeps a report in short: figures as JSON, a page, and a summary in markdown.
     Record {
         /// Written by an earlier run.
         json: PathBuf,
-        /// Where it goes: this name with .json, .csv, .html and .md.
+        /// Where it goes: this name with .json, .html and .md.
         out: PathBuf,
     },
     /// Lists in markdown where Zubilo is not first.
@@ -97,7 +97,7 @@ struct Choice {
     /// Time of one measurement.
     #[arg(long)]
     seconds: Option<f64>,
-    /// Time for all of it: what comes late has one round. 9 for `quick`, no limit for `full`.
+    /// Time for all of it: what comes late has one round. 8 for `quick`, no limit for `full`.
     #[arg(long)]
     minutes: Option<f64>,
     #[arg(long, default_value_t = keys::SEED)]
@@ -146,7 +146,7 @@ fn measure(plan: &str, mut scale: Scale, choice: Choice) -> std::io::Result<()> 
     scale.records = choice.records.unwrap_or(scale.records);
     scale.rounds = choice.rounds.unwrap_or(scale.rounds).max(1);
     scale.seconds = choice.seconds.unwrap_or(scale.seconds);
-    let limit = choice.minutes.or((!scale.whole).then_some(9.0));
+    let limit = choice.minutes.or((!scale.whole).then_some(8.0));
     let mut stages = stages(scale);
     stages.retain(|s| choice.classes.is_empty() || choice.classes.contains(&s.class));
     stages.retain(|s| s.name.contains(&choice.stage));
@@ -205,7 +205,6 @@ fn record(json: &Path, out: &Path) -> std::io::Result<()> {
     let date = digest.environment.iter().find(|(name, _)| name == "date");
     let title = format!("Arena, {}", date.map_or("no date", |(_, date)| date));
     write(out, "json", &serde_json::to_string(&digest)?)?;
-    write(out, "csv", &report::paper::csv(&digest))?;
     write(out, "md", &report::paper::markdown(&digest, &title))?;
     write(out, "html", &report::html::page(&digest))
 }

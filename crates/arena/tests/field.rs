@@ -108,8 +108,9 @@ fn recorded(dir: &Path) {
     run(&["report", "kept.json"]);
     assert!(page == read("kept.html"), "the same page again");
     assert_eq!(run(&["rank", "kept.json"]), run(&["rank", "report.json"]));
-    let rows = read("kept.csv").lines().count();
-    assert!(rows > 100 && read("report.csv") == read("kept.csv"), "{rows} lines");
+    let rows = read("report.csv").lines().count();
+    assert!(rows > 100, "{rows} lines");
+    assert!(page.len() < 150_000, "a page of five engines has {} bytes", page.len());
 }
 
 fn sorted<'a>(names: &[&'a str]) -> Vec<&'a str> {

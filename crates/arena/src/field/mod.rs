@@ -91,9 +91,8 @@ pub(crate) fn run(settings: &Settings) -> std::io::Result<Report> {
     Ok(field.report)
 }
 
-/// Share of the time that measuring takes beyond which a run is late: a little behind is made up for
-/// by the stages of few rounds at the end.
-const LATE: f64 = 1.1;
+/// Share of the time by which work may lag behind before rounds are left out.
+const LAG: f64 = 0.04;
 
 /// Rounds of a task, with one to warm up before and one to count calls behind, where they are of use.
 fn turns(stage: &Stage, task: &Task) -> usize {
@@ -242,7 +241,7 @@ impl Field<'_> {
     fn is_late(&self) -> bool {
         let Some(limit) = self.settings.limit else { return false };
         let done = self.bar.position() as f64 / self.bar.length().unwrap_or(1).max(1) as f64;
-        self.began.elapsed().as_secs_f64() > limit.as_secs_f64() * (done * LATE + 0.05)
+        self.began.elapsed().as_secs_f64() > limit.as_secs_f64() * (done + LAG)
     }
 
     fn step(&self, what: impl FnOnce() -> String) {

@@ -155,7 +155,7 @@ impl Plan {
         let fresh = task("100 x 100 identifiers", Work::Insert { batch, fresh: true }, 100);
         let stage = self.stage("identifiers, new store", Class::Sync, kind);
         (stage.tasks, stage.shape.records) = (vec![fresh], 64);
-        let ageing = if whole { 200 } else { 20 };
+        let ageing = if whole { 200 } else { 8 };
         let tasks = vec![
             task("ageing: BATCH of 500", Work::Batch { quads: 500 }, ageing),
             task("100 x 100 identifiers", Work::Insert { batch, fresh: false }, 100),
@@ -176,7 +176,7 @@ impl Plan {
 
     /// Records with two secondary indexes, and many values under a key.
     fn tables(&mut self) {
-        let records = self.scale.records / 2;
+        let records = self.scale.records / if self.scale.whole { 2 } else { 4 };
         for (name, rows, most) in
             [("two indexes", true, 10), ("many values under a key", false, u64::MAX)]
         {

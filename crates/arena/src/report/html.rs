@@ -16,12 +16,12 @@ table{border-collapse:collapse;font-size:.86em;margin:.4em 0}\
 td,th{padding:.12em .5em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}\
 td:first-child,th:first-child,.l td,.l th{text-align:left}.l td{white-space:normal}\
 td{print-color-adjust:exact;-webkit-print-color-adjust:exact}\
-.r td:nth-child(2),.e td:nth-child(n+2){background:linear-gradient(90deg,#c3d4e3 var(--w,0%),transparent 0)}\
-.r tr:nth-child(2) td:nth-child(2){background:linear-gradient(90deg,#6fa3d0 var(--w,0%),transparent 0)}\
-.r td:nth-child(2){min-width:150px}.r td:nth-child(n+8){background:linear-gradient(90deg,#f3dcb8 var(--w,0%),transparent 0)}\
-.r td:nth-child(4){min-width:170px;background:linear-gradient(90deg,transparent calc(var(--d) - .6%),#222 0 var(--d),transparent 0),\
-linear-gradient(90deg,transparent var(--a),#dfe8ef 0 var(--b),#7a93a8 0 var(--c),#dfe8ef 0 var(--e),transparent 0)}\
-.fast{background:#fbe3c0}.slow{background:#e7eff6}.best{font-weight:700}.off{color:#777}\
+.r td:nth-child(2),.e td:nth-child(2){background:linear-gradient(90deg,#c3d4e3 calc(var(--w,0)*1%),transparent 0)}\
+.r tr:nth-child(2) td:nth-child(2){background:linear-gradient(90deg,#6fa3d0 calc(var(--w,0)*1%),transparent 0)}\
+.r td:nth-child(2){min-width:150px}.r td:nth-child(5){background:linear-gradient(90deg,#f3dcb8 calc(var(--w,0)*1%),transparent 0)}\
+.r td:nth-child(4){min-width:170px;background:linear-gradient(90deg,transparent calc(var(--d)*1% - .6%),#222 0 calc(var(--d)*1%),transparent 0),\
+linear-gradient(90deg,transparent calc(var(--a)*1%),#dfe8ef 0 calc(var(--b)*1%),#7a93a8 0 calc(var(--c)*1%),#dfe8ef 0 calc(var(--e)*1%),transparent 0)}\
+.f{background:#fbe3c0}.s{background:#e7eff6}\
 svg{width:560px;max-width:100%}svg text{font:11px system-ui,sans-serif}svg .t{font-weight:600;font-size:13px}\
 svg .n{text-anchor:end}svg .a{text-anchor:middle;fill:#555}\
 section{break-inside:avoid}.wide{overflow-x:auto}\
@@ -70,7 +70,7 @@ fn environment(page: &mut String, digest: &Digest) {
 fn overview(page: &mut String, digest: &Digest) {
     page.push_str(
         "<h2>Overview</h2><p>Throughput as a multiple of the first engine's, which is in operations a \
-         second; <span class=fast>faster</span>, <span class=slow>slower</span>, <b>best</b>.</p>\
+         second; <span class=f>faster</span>, <span class=s>slower</span>, <b>best</b>.</p>\
          <div class=wide><table><tr><th>row",
     );
     let present: Vec<&str> = digest.present().collect();
@@ -103,17 +103,20 @@ fn line(
     let best = row.most(ratio);
     for engine in engines {
         let Some(ratio) = of(engine) else {
-            page.push_str("<td class=off>-");
+            page.push_str("<td>-");
             continue;
         };
-        let mark = if ratio == best { " best" } else { "" };
-        if *engine == base {
-            let rate = row.cell(engine).and_then(|c| c.get(rate)).unwrap_or(f64::NAN);
-            let _ = write!(page, "<td class=\"{mark}\">{}", short(rate));
+        let number = if *engine == base {
+            page.push_str("<td>");
+            short(row.cell(engine).and_then(|c| c.get(rate)).unwrap_or(f64::NAN))
         } else {
-            let class = if ratio > 1.0 { "fast" } else { "slow" };
-            let _ = write!(page, "<td class=\"{class}{mark}\">{ratio:.2}");
-        }
+            page.push_str(if ratio > 1.0 { "<td class=f>" } else { "<td class=s>" });
+            format!("{ratio:.2}")
+        };
+        let _ = match ratio == best {
+            true => write!(page, "<b>{number}</b>"),
+            false => write!(page, "{number}"),
+        };
     }
 }
 
@@ -170,11 +173,11 @@ fn section(page: &mut String, stage: &StageDigest) {
 
 /// A field with a bar that ends at its share of the greatest.
 fn bar(page: &mut String, value: Option<f64>, most: f64) {
-    let Some(value) = value else { return page.push_str("<td class=off>-") };
+    let Some(value) = value else { return page.push_str("<td>-") };
     let share = if most > 0.0 { (100.0 * value / most).clamp(0.0, 100.0) } else { 0.0 };
     let _ = match share {
         share if share < 0.5 => write!(page, "<td>{}", short(value)),
-        share => write!(page, "<td style=--w:{share:.0}%>{}", short(value)),
+        share => write!(page, "<td style=--w:{share:.0}>{}", short(value)),
     };
 }
 
@@ -183,9 +186,8 @@ type Column = (&'static str, fn(&Ending) -> Option<f64>);
 
 fn endings(page: &mut String, endings: &[Ending]) {
     let well = || endings.iter().filter(|end| end.trouble.is_none());
-    let of: [Column; 4] = [
+    let of: [Column; 3] = [
         ("B on disk a record", |e| Some(e.disk_bytes as f64 / e.records.max(1) as f64)),
-        ("MB on disk", |e| Some(e.disk_bytes as f64 / 1e6)),
         ("ms to open, clean", |e| Some(e.reopen_s * 1e3)),
         ("ms to open after a kill", |e| e.killed_open_s.map(|s| s * 1e3)),
     ];
@@ -196,8 +198,9 @@ fn endings(page: &mut String, endings: &[Ending]) {
     }
     for end in well() {
         let _ = write!(page, "<tr><td>{}", escape(&end.engine));
-        for (_, of) in &columns {
-            bar(page, of(end), well().filter_map(*of).fold(0.0, f64::max));
+        for (i, (_, of)) in columns.iter().enumerate() {
+            let most = well().filter_map(*of).fold(0.0, f64::max);
+            bar(page, of(end), if i == 0 { most } else { 0.0 });
         }
     }
     page.push_str("</table>");
@@ -212,7 +215,9 @@ fn endings(page: &mut String, endings: &[Ending]) {
 /// The space that stores took over their transactions.
 fn growth(row: &RowDigest) -> String {
     let curve = |cell: &CellDigest| {
-        let points = cell.growth.iter().map(|g| (g.0 as f64, g.1 as f64 / 1e6)).collect();
+        // Each second look is enough for a curve, with the last.
+        let looks = cell.growth.iter().rev().step_by(2).rev();
+        let points = looks.map(|g| (g.0 as f64, g.1 as f64 / 1e6)).collect();
         Curve { name: cell.engine.clone(), points }
     };
     let all: Vec<Curve> =
@@ -257,42 +262,21 @@ fn scaling(page: &mut String, stage: &StageDigest) {
     }
 }
 
-/// Columns with bars: what an operation cost.
-const COSTS: [(Figure, &str); 17] = [
-    (Figure::User, "user us"),
-    (Figure::System, "sys us"),
-    (Figure::Written, "B written"),
-    (Figure::WriteAmplification, "B written / B put"),
-    (Figure::Fetched, "B fetched"),
-    (Figure::ReadAmplification, "B fetched / B read"),
-    (Figure::DeviceWrites, "device writes"),
-    (Figure::DeviceBytes, "device B"),
-    (Figure::DeviceFlushes, "device flushes"),
-    (Figure::Calls, "calls"),
-    (Figure::Writes, "write calls"),
-    (Figure::Flushes, "flush calls"),
-    (Figure::Faults, "faults"),
-    (Figure::Memory, "peak MB of memory"),
-    (Figure::Disk, "MB on disk"),
-    (Figure::DiskPeak, "peak MB on disk"),
-    (Figure::BesideRate, ""),
+/// What an operation cost: a heading, the figure, whether it says anything beside readers only. The
+/// figures that are left out here are in the JSON.
+type Cost = (&'static str, fn(&CellDigest) -> Option<f64>, bool);
+const COSTS: [Cost; 10] = [
+    ("CPU us", CellDigest::cpu, true),
+    ("B written", |c| c.get(Figure::Written), false),
+    ("per B put", |c| c.get(Figure::WriteAmplification), false),
+    ("B fetched per B read", |c| c.get(Figure::ReadAmplification), true),
+    ("device writes", |c| c.get(Figure::DeviceWrites), false),
+    ("calls", |c| c.get(Figure::Calls), true),
+    ("flushes", |c| c.get(Figure::Flushes), false),
+    ("memory MB", |c| c.get(Figure::Memory), true),
+    ("disk MB", |c| c.get(Figure::Disk), false),
+    ("", |c| c.get(Figure::BesideRate), true),
 ];
-
-/// Whether a column says anything: what only writers do is noise beside readers.
-fn is_shown(row: &RowDigest, figure: Figure) -> bool {
-    let of_writes = matches!(
-        figure,
-        Figure::Written
-            | Figure::DeviceWrites
-            | Figure::DeviceBytes
-            | Figure::DeviceFlushes
-            | Figure::Writes
-            | Figure::Flushes
-            | Figure::Disk
-            | Figure::DiskPeak
-    );
-    row.has(figure) && (row.work.writes() || !of_writes)
-}
 
 /// The widths of a band of latencies over decades.
 fn band(cell: &CellDigest, low: f64, high: f64) -> Option<String> {
@@ -303,21 +287,24 @@ fn band(cell: &CellDigest, low: f64, high: f64) -> Option<String> {
     let (a, b, c) = (at(Figure::Min)?, at(Figure::P50)?, at(Figure::P99)?);
     let (d, e) = (at(Figure::P999)?, at(Figure::Max)?);
     let (c, e) = (c.max(b + 1.0), e.max(b + 1.0));
-    Some(format!("--a:{a:.0}%;--b:{b:.0}%;--c:{c:.0}%;--d:{d:.0}%;--e:{e:.0}%"))
+    // Numbers without a unit: a page of a whole run has hundreds of bands.
+    Some(format!("--a:{a:.0};--b:{b:.0};--c:{c:.0};--d:{d:.0};--e:{e:.0}"))
 }
 
 fn row_section(page: &mut String, row: &RowDigest) {
     let _ = write!(
         page,
         "<section><h3>{}</h3><div class=wide><table class=r><tr><th>engine<th>operations a second<th>x base\
-         <th>latency<th>mean<th>rms<th>p99.9",
+         <th>latency: 50, 99 %",
         escape(&row.name)
     );
-    let costs: Vec<(Figure, &str)> =
-        COSTS.into_iter().filter(|(figure, _)| is_shown(row, *figure)).collect();
-    for (figure, name) in &costs {
-        let beside = *figure == Figure::BesideRate;
-        let _ = write!(page, "<th>{}", if beside { row.work.beside() } else { name });
+    let shown = |cost: &&Cost| {
+        let any = row.cells.iter().any(|cell| cost.1(cell).is_some_and(|value| value > 0.0));
+        any && (cost.2 || row.work.writes())
+    };
+    let costs: Vec<&Cost> = COSTS.iter().filter(shown).collect();
+    for (name, ..) in &costs {
+        let _ = write!(page, "<th>{}", if name.is_empty() { row.work.beside() } else { name });
     }
     let all = || row.cells.iter().filter(|cell| cell.is_measured());
     let least = all().filter_map(|c| c.get(Figure::Min)).fold(f64::INFINITY, f64::min);
@@ -332,14 +319,13 @@ fn row_section(page: &mut String, row: &RowDigest) {
         let times =
             [Figure::P50, Figure::P99, Figure::Max].map(|f| cell.get(f).map_or("-".into(), time));
         let _ = match band(cell, low, high) {
-            Some(band) => write!(page, "<td style={band}>{}", times.join(" | ")),
+            Some(band) => write!(page, "<td style={band}>{}", times.join(", ")),
             None => write!(page, "<td>"),
         };
-        for figure in [Figure::Mean, Figure::Rms, Figure::P999] {
-            let _ = write!(page, "<td>{}", cell.get(figure).map_or("-".into(), time));
-        }
-        for (figure, _) in &costs {
-            bar(page, cell.get(*figure), row.most(*figure));
+        for (i, (_, of, _)) in costs.iter().enumerate() {
+            // The first has a bar.
+            let most = all().filter_map(*of).fold(0.0, f64::max);
+            bar(page, of(cell), if i == 0 { most } else { 0.0 });
         }
     }
     let _ = write!(page, "</table></div>{}", growth(row));
@@ -376,8 +362,8 @@ mod tests {
     #[test]
     fn the_longest_bar_is_the_greatest() {
         let page = page(&Digest::of(&two_engines()));
-        assert!(page.contains("<td>zubilo<td style=--w:50%>1.00 k<td>1.00"), "{page}");
-        assert!(page.contains("<td>lmdb<td style=--w:100%>2.00 k<td>2.00"), "{page}");
+        assert!(page.contains("<td>zubilo<td style=--w:50>1.00 k<td>1.00"), "{page}");
+        assert!(page.contains("<td>lmdb<td style=--w:100>2.00 k<td>2.00"), "{page}");
         assert!(!page.contains("NaN") && !page.contains("inf%"));
     }
 

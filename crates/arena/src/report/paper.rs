@@ -97,8 +97,8 @@ pub(crate) fn csv(digest: &Digest) -> String {
             for cell in row.cells.iter().filter(|cell| cell.is_measured()) {
                 let names = [stage.name.as_str(), stage.class.name(), &row.name, &cell.engine];
                 text.push_str(&names.map(quoted).join(","));
-                for figure in &cell.figures {
-                    let shown = figure.map_or(String::new(), |value| value.to_string());
+                for figure in Figure::ALL {
+                    let shown = cell.get(*figure).map_or(String::new(), |value| value.to_string());
                     let _ = write!(text, ",{shown}");
                 }
                 text.push('\n');

@@ -79,7 +79,9 @@ pub(crate) struct Ending {
     pub(crate) apparent_bytes: u64,
     pub(crate) reopen_s: f64,
     /// Time to open after the process was killed, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) killed_open_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trouble: Option<String>,
 }
 
