@@ -163,6 +163,8 @@ impl RawCursor {
     moves! {
         /// What is under the cursor; none when it stands nowhere, or behind the values of a key.
         current = current();
+        /// The same; where something was deleted the next step forward stays as it is.
+        under = pair();
         /// To the first record; nowhere in an empty table.
         first = first();
         /// To the last record; nowhere in an empty table.
