@@ -47,6 +47,16 @@ mod sync;
 mod tree;
 mod txn;
 
+/// What fuzzers reach of the parsers inside.
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz {
+    /// Every function of pages on pages made of these bytes.
+    pub fn pages(data: &[u8]) {
+        crate::page::exercise::fuzz_pages(data);
+    }
+}
+
 /// What the C interface needs beyond the safe API.
 #[doc(hidden)]
 pub mod raw {

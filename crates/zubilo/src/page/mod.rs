@@ -10,6 +10,8 @@
 
 pub(crate) mod branch;
 mod branch_read;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod exercise;
 pub(crate) mod header;
 mod items;
 mod key;

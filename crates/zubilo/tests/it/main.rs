@@ -22,6 +22,7 @@ mod salvage;
 mod scale;
 mod space;
 mod telling;
+mod threads;
 mod types;
 mod values;
 mod verify;

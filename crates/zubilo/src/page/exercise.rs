@@ -1,0 +1,169 @@
+//! Every function of pages on any bytes: nothing may panic, hang or read outside, results may be
+//! anything. Shared by the tests of pages and by the fuzz target `pages`; not part of the engine.
+
+use super::packed::{self, Packed};
+use super::{Branch, Leaf, NormBuf, Order, SearchKey, ValueKind};
+use super::{branch, header, leaf};
+
+/// Reads all that the bytes of a page may claim to hold.
+pub(super) fn read_everything(page: &[u8], order: &Order, keys: &[Vec<u8>]) {
+    let mut out = Vec::new();
+    for key in keys {
+        let mut buf = NormBuf::default();
+        let key = SearchKey::new(order, key, &mut buf);
+        let _ = Leaf::new(page).and_then(|l| {
+            l.search(order, &key).map(|_| (l.likely(&key), l.find(order, &key).is_ok()))
+        });
+        let _ = Branch::new(page).and_then(|b| b.search(order, &key));
+        let _ = Packed::new(page).and_then(|p| p.search(order, &key));
+    }
+    if let Ok(leaf) = Leaf::new(page) {
+        let _ = (leaf.check(order), leaf.used());
+        for i in (0..leaf.count()).step_by(leaf.count() / 50 + 1).chain([leaf.count()]) {
+            let _ = (leaf.key(i), leaf.entry(i), leaf.entry_size(i));
+            let _ = leaf
+                .offsets()
+                .get(i)
+                .map(|at| super::entry_at(page, usize::from(u16::from_le_bytes(*at))));
+        }
+    }
+    if let Ok(branch) = Branch::new(page) {
+        let _ = (branch.check(order), branch.used());
+        for i in (0..branch.count()).step_by(branch.count() / 50 + 1).chain([branch.count()]) {
+            let _ = (branch.child(i), branch.entry_size(i), branch.separator(i, &mut out));
+            let _ = branch.records(i);
+        }
+    }
+    if let Ok(packed) = Packed::new(page) {
+        let _ = (packed.check(page, order), packed.used(), packed.capacity());
+        let _ = (packed.item(0), packed.item(packed.count()), packed.item_size());
+    }
+    let _ = header::verify(page, 3);
+    super::prefetch(page.as_ptr());
+}
+
+/// Two pages and arguments for the mutators; each runs on copies, and what it leaves is read.
+struct Trial<'t> {
+    page: &'t [u8],
+    other: &'t [u8],
+    order: &'t Order,
+    args: (usize, usize),
+    key: &'t [u8],
+}
+
+impl Trial<'_> {
+    fn on<T>(&self, change: impl FnOnce(&mut [u8], &mut [u8]) -> T) {
+        let (mut page, mut other) = (self.page.to_vec(), self.other.to_vec());
+        change(&mut page, &mut other);
+        let keys = [self.key.to_vec()];
+        read_everything(&page, self.order, &keys);
+        read_everything(&other, self.order, &keys);
+    }
+
+    fn leaves(&self) {
+        let (order, key, (i, j)) = (self.order, self.key, self.args);
+        let (low, high) = (i.min(j), i.max(j));
+        let kind = [ValueKind::Inline, ValueKind::Tree][i % 2];
+        let (align, len) = (1 << (j % 5), (i * 31 + j) % 700);
+        self.on(|p, _| {
+            if let Ok(Some(value)) = leaf::insert(p, i, order, key, kind, len, align) {
+                value.fill(7);
+            }
+        });
+        self.on(|p, _| leaf::set_value(p, i, order, kind, len, align).is_ok());
+        self.on(|p, _| leaf::resize_value(p, i, order, len, &mut Vec::new()).is_ok());
+        self.on(|p, _| leaf::value_mut(p, i).map(|v| v.fill(9)));
+        self.on(|p, _| leaf::remove(p, i));
+        self.on(|p, _| leaf::remove_range(p, low, high));
+        self.on(|p, _| leaf::rebuild(p, order, align, &mut Vec::new()));
+        self.on(|p, q| leaf::split(p, q, i, order, align, &mut Vec::new()));
+        self.on(|p, q| leaf::append(p, q, low, high, order, align));
+        self.on(|p, q| leaf::prepend(p, q, low, high, order, align));
+        let _ = leaf::split_point(self.page, i, len, j % 2 == 0, align);
+    }
+
+    fn branches(&self) {
+        let (order, key, (i, j)) = (self.order, self.key, self.args);
+        let (low, high) = (i.min(j), i.max(j));
+        self.on(|p, _| branch::insert(p, i, order, key, 5));
+        self.on(|p, _| branch::remove(p, i));
+        self.on(|p, _| branch::remove_range(p, low, high));
+        self.on(|p, _| branch::set_child(p, i, 5));
+        self.on(|p, _| branch::set_records(p, i, 5));
+        self.on(|p, _| branch::set_separator(p, i, order, key));
+        self.on(|p, q| branch::split(p, q, i, order, &mut Vec::new(), &mut Vec::new()));
+        self.on(|p, q| branch::append(p, q, low, high, order, key));
+        self.on(|p, q| branch::prepend(p, q, low, high, order, key));
+        let _ = branch::split_point(self.page, i, key.len(), j % 2 == 0);
+    }
+
+    fn packed(&self) {
+        let (key, (i, j)) = (self.key, self.args);
+        let (low, high) = (i.min(j), i.max(j));
+        self.on(|p, _| packed::insert(p, i, &key[..key.len().min(8)]));
+        self.on(|p, _| packed::remove(p, i));
+        self.on(|p, _| packed::remove_range(p, low, high));
+        self.on(|p, q| packed::split(p, q, i));
+        self.on(|p, q| packed::append(p, q, low, high));
+        self.on(|p, q| packed::prepend(p, q, low, high));
+    }
+}
+
+/// Runs each change of each kind of page on copies of two pages.
+pub(super) fn change_everything(
+    page: &[u8],
+    other: &[u8],
+    order: &Order,
+    args: (usize, usize),
+    key: &[u8],
+) {
+    let trial = Trial { page, other, order, args, key };
+    trial.leaves();
+    trial.branches();
+    trial.packed();
+}
+
+/// Two pages with arguments from the bytes of a fuzzer: order, two places in pages, size of a page,
+/// length of a key, the key; then for each page what stands at its start and at its end. Between is
+/// nothing, as in pages that are not full.
+#[cfg(feature = "fuzz")]
+pub(crate) fn fuzz_pages(data: &[u8]) {
+    let Some((&[order, i, j, size, key_len], rest)) = data.split_first_chunk() else { return };
+    let orders = [Order::Bytes, Order::Reversed, Order::Custom(std::sync::Arc::new(by_length))];
+    let order = &orders[usize::from(order) % orders.len()];
+    let size = if size % 8 == 7 { 16384 } else { 4096 };
+    let (key, mut rest) = rest.split_at(rest.len().min(usize::from(key_len) * 4));
+    let mut page = || {
+        let mut page = vec![0; size];
+        for at_end in [false, true] {
+            let Some((len, bytes)) = rest.split_first_chunk() else { break };
+            let len = usize::from(u16::from_le_bytes(*len)).min(bytes.len()).min(size);
+            let (bytes, left) = bytes.split_at(len);
+            let start = if at_end { size - len } else { 0 };
+            page[start..start + len].copy_from_slice(bytes);
+            rest = left;
+        }
+        page
+    };
+    let (page, other) = (page(), page());
+    read_everything(&page, order, &[key.to_vec(), Vec::new()]);
+    change_everything(&page, &other, order, (i.into(), j.into()), key);
+    read_set(key, order);
+}
+
+/// What a small set of values may claim to hold.
+#[cfg(feature = "fuzz")]
+fn read_set(bytes: &[u8], order: &Order) {
+    let Ok(set) = super::Set::new(bytes) else { return };
+    for i in 0..=set.count() {
+        let found = set.item(i).map(|item| set.search(order, item));
+        std::hint::black_box(found.is_ok());
+    }
+    std::hint::black_box((set.packed(), set.len_with(7), set.check(order).is_ok()));
+}
+
+/// An order in which neither prefixes nor heads help.
+#[cfg(feature = "fuzz")]
+fn by_length(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    a.len().cmp(&b.len()).then_with(|| b.cmp(a))
+}
