@@ -7,6 +7,8 @@
 //!
 //! [`Position`] is a cursor without its pages, to be kept while the pages may not be borrowed.
 
+use std::cmp::Ordering;
+
 use crate::error::{Error, Result};
 use crate::page::{Items, Order, Set, ValueKind};
 
@@ -72,6 +74,7 @@ impl Position {
 }
 
 /// Values of the record under a cursor and the place among them.
+#[derive(Clone)]
 enum ValueCursor<'p, P: Pages<'p>> {
     /// The only value, or behind it.
     One(Behind),
@@ -100,6 +103,7 @@ pub enum Seek {
 const NOT_FIXED: Error = Error::Incompatible("the table's values are not all of one size");
 
 /// A cursor over pairs.
+#[derive(Clone)]
 pub(crate) struct PairCursor<'p, P: Pages<'p>> {
     pages: P,
     keys: Cursor<'p, P>,
@@ -191,6 +195,12 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
 
     pub(crate) fn has_duplicates(&self) -> bool {
         self.duplicates
+    }
+
+    /// How two records stand to each other in the table.
+    pub(crate) fn compare(&self, a: Pair<'_>, b: Pair<'_>) -> Ordering {
+        let keys = self.keys.order().compare(a.0, b.0);
+        if self.duplicates { keys.then_with(|| self.order.compare(a.1, b.1)) } else { keys }
     }
 
     /// Whether two values are the same in the table's order.
@@ -553,21 +563,31 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
         self.enter(false)
     }
 
-    /// To a value of `key`: `value` itself, or with `or_greater` the first that is not less; nowhere
-    /// when there is none.
-    pub(crate) fn seek_pair(
+    /// To the nearest value of `key` that compares so with `value`; nowhere when there is none.
+    pub(crate) fn seek_value_by(
         &mut self,
+        seek: Seek,
         key: &[u8],
         value: &[u8],
-        or_greater: bool,
     ) -> Result<Option<Pair<'p>>> {
         if self.keys.seek(key)? {
             self.enter(false)?;
-            let found = self.seek_value(value)?;
-            if (found || or_greater)
-                && let Some(pair) = self.pair()?
-            {
-                return Ok(Some(pair));
+            let same = self.seek_value(value)?;
+            let is_there = match seek {
+                Seek::Equal => same,
+                Seek::GreaterOrEqual => self.pair()?.is_some(),
+                Seek::Greater => {
+                    if same {
+                        self.step_value()?
+                    } else {
+                        self.pair()?.is_some()
+                    }
+                }
+                Seek::LessOrEqual if same => true,
+                Seek::LessOrEqual | Seek::Less => self.step_value_back()?,
+            };
+            if is_there {
+                return self.pair();
             }
         }
         self.leave();

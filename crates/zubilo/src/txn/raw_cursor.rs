@@ -8,7 +8,7 @@
 use crate::dirty::View;
 use crate::error::Result;
 use crate::tree::Snapshot;
-use crate::tree::pair_cursor::{Mark, PairCursor, Stand};
+use crate::tree::pair_cursor::{Mark, PairCursor, Seek, Stand};
 
 use super::cursors::Slot;
 use super::raw::RawTable;
@@ -207,7 +207,7 @@ impl RawCursor {
     /// `exact` only to this value.
     pub fn seek_pair(&mut self, key: &[u8], value: &[u8], exact: bool) -> Result<Option<RawPair>> {
         on!(self, c, Ok(None) => {
-            let found = c.seek_pair(key, value, true)?;
+            let found = c.seek_value_by(Seek::GreaterOrEqual, key, value)?;
             Ok(found.filter(|(_, own)| !exact || c.is_same_value(value, own)))
         })
     }
