@@ -10,6 +10,7 @@ use super::write_table::WriteTable;
 
 /// Three numbers of the user, committed atomically with the transaction that sets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Canary {
     /// The numbers; zeros until they are set.
     pub words: [u64; 3],
