@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::page::{Items, Order, Set, ValueKind};
 
 use super::cursor::Cursor;
+pub use super::seek::Seek;
 use super::values::{Values, values_of};
 use super::{Pages, Path, Ref, Tree};
 use crate::tree::lookup::value_of;
@@ -84,21 +85,6 @@ enum ValueCursor<'p, P: Pages<'p>> {
 
 /// Whether a cursor stands behind what it is at.
 type Behind = bool;
-
-/// How what is to be found stands to what is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seek {
-    /// The greatest that is less.
-    Less,
-    /// The same, or the greatest that is less.
-    LessOrEqual,
-    /// The same.
-    Equal,
-    /// The same, or the least that is greater.
-    GreaterOrEqual,
-    /// The least that is greater.
-    Greater,
-}
 
 const NOT_FIXED: Error = Error::Incompatible("the table's values are not all of one size");
 
