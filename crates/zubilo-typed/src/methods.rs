@@ -14,7 +14,7 @@ macro_rules! figures {
             self.inner.is_empty()
         }
 
-        /// The table's sequence: a number kept beside the records, 0 until it is drawn from.
+        /// The number that the table's sequence gives next; 0 until it is drawn from.
         pub fn sequence(&self) -> u64 {
             self.inner.sequence()
         }

@@ -102,6 +102,11 @@ impl WriteTable<'_> {
         self.txn.sequence(self.index, count)
     }
 
+    /// The number that the table's sequence gives next, as of now.
+    pub fn sequence(&self) -> u64 {
+        self.txn.tree(self.index).desc.sequence
+    }
+
     /// As [`WriteTxn::is_dirty`].
     pub fn is_dirty(&self, bytes: &[u8]) -> bool {
         self.txn.is_dirty(bytes)
