@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::path::Path;
 
+use crate::api::Api;
 use crate::lmdb::Lmdb;
 use crate::ours::Ours;
 use crate::program::{How, Kind, Move, Order, Program, Step, Values};
@@ -35,15 +36,24 @@ struct Place {
     old_place: bool,
 }
 
-/// Runs a program on both; tells where they differ.
-pub fn run(program: &Program, dir: &Path) -> Result<(), String> {
-    let ours = Ours::create(dir, program.kind).map_err(|e| e.to_string())?;
+/// Runs a program on both, and on another library with LMDB's interface if one is given; tells where
+/// they differ.
+pub fn run(program: &Program, dir: &Path, third: Option<Api>) -> Result<(), String> {
+    let ours = Ours::create(dir, program).map_err(|e| e.to_string())?;
+    let third = third.map(|api| Lmdb::create_with(api, &dir.join("third"), program.kind));
     let lmdb = Lmdb::create(dir, program.kind);
     let places = [Place::default(); 3];
     // What ran last when LMDB itself crashes.
     let trace = std::env::var_os("ZUBILO_TRACE").is_some();
-    let mut both =
-        Both { ours, lmdb, kind: program.kind, places, saved: Vec::new(), odd_singles: false };
+    let mut both = Both {
+        ours,
+        lmdb,
+        third,
+        kind: program.kind,
+        places,
+        saved: Vec::new(),
+        odd_singles: false,
+    };
     for (i, step) in program.steps.iter().enumerate() {
         if trace {
             eprintln!("{i}: {step:?}");
@@ -55,16 +65,27 @@ pub fn run(program: &Program, dir: &Path) -> Result<(), String> {
 
 /// Runs a program on Zubilo alone.
 pub fn run_ours(program: &Program, dir: &Path) -> Result<(), String> {
-    let mut ours = Ours::create(dir, program.kind).map_err(|e| e.to_string())?;
+    let mut ours = Ours::create(dir, program).map_err(|e| e.to_string())?;
     for step in &program.steps {
         ours.step(step);
     }
     ours.check().pop().map_or(Ok(()), Err)
 }
 
+/// Runs a program on another library with LMDB's interface alone.
+pub fn run_third(program: &Program, dir: &Path, api: Api) -> Result<(), String> {
+    let mut third = Lmdb::create_with(api, &dir.join("third"), program.kind);
+    for step in &program.steps {
+        third.step(step);
+    }
+    Ok(())
+}
+
 struct Both {
     ours: Ours,
     lmdb: Lmdb,
+    /// Another library with LMDB's interface.
+    third: Option<Lmdb>,
     kind: Kind,
     places: [Place; 3],
     /// The places when each nested transaction began.
@@ -81,6 +102,12 @@ impl Both {
         let (ours, theirs) = (self.ours.step(step), self.lmdb.step(step));
         if ours != theirs {
             return Err(format!("ours is {ours:?}, LMDB's {theirs:?}"));
+        }
+        if let Some(third) = &mut self.third {
+            let third = third.step(step);
+            if third != theirs {
+                return Err(format!("the third is {third:?}, LMDB's {theirs:?}"));
+            }
         }
         self.note(step, &ours);
         if matches!(step, Step::Commit | Step::Abort | Step::CommitAll | Step::Clear) {
@@ -150,6 +177,9 @@ impl Both {
         };
         // The mark of a deletion is gone now, so let it be gone there too.
         self.lmdb.step(&Step::Go(cursor, Move::Current, 0, 0));
+        if let Some(third) = &mut self.third {
+            third.step(&Step::Go(cursor, Move::Current, 0, 0));
+        }
         let new = self.kind.value(value);
         let records = self.ours.records();
         // LMDB has no room for a longer one, or loses it.
@@ -175,7 +205,7 @@ impl Both {
             Step::Abort => self.places = self.saved.pop().unwrap_or_default(),
             Step::CommitAll => self.saved.clear(),
             Step::Open(_) | Step::Close(_) => {}
-            Step::Put(key, ..) | Step::Fill(key, _) => {
+            Step::Put(key, ..) | Step::Fill(key, _) | Step::Reserve(key, ..) => {
                 self.changed(None);
                 self.stored(None, key);
             }
@@ -183,14 +213,14 @@ impl Both {
                 self.changed(None);
                 self.deleted(None);
             }
-            Step::Get(_) | Step::Count(_) | Step::PutCurrent(..) => {}
+            Step::Get(_) | Step::Count(_) | Step::PutCurrent(..) | Step::Park(_) => {}
             Step::CursorDel(c, _) => {
                 self.changed(Some(c));
                 self.deleted(Some(c));
                 let place = &mut self.places[usize::from(c)];
                 place.open |= place.old_place;
             }
-            Step::PutMany(c, key, ..) | Step::Packed(c, key) => {
+            Step::PutMany(c, key, ..) | Step::Packed(c, key, _) => {
                 self.changed(Some(c));
                 self.stored(Some(c), key);
                 self.placed(c, found, true);
@@ -306,6 +336,13 @@ impl Both {
             let at = ours.iter().zip(&theirs).position(|(a, b)| a != b);
             let (ours, theirs) = (ours.len(), theirs.len());
             return Err(format!("{ours} records, LMDB has {theirs}, the first other one: {at:?}"));
+        }
+        if let Some(third) = &mut self.third {
+            let (third, count) = (third.records(), third.entries());
+            if third != ours || count != ours.len() as u64 {
+                let third = third.len();
+                return Err(format!("the third has {third} records, {} are right", ours.len()));
+            }
         }
         if let Some(i) = self.ours.miscounted(&ours) {
             return Err(format!("record {i} is counted otherwise"));

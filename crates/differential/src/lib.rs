@@ -1,16 +1,18 @@
 //! Zubilo against LMDB: random programs of puts, deletes, cursor moves and nested transactions on
 //! every combination of table flags, run on both, each answer compared, failures shrunk.
 //!
-//! `program` makes programs, `lmdb` and `ours` run their steps, `compare` runs both side by side and
-//! knows which of LMDB's answers its contract leaves open, `isolate` keeps crashes of LMDB away,
-//! `shrink` makes failing programs small. `bulk` is LMDB for the figures of `examples/figures.rs`.
+//! `program` makes programs, `lmdb` (through a table of functions, `api`) and `ours` run their steps,
+//! `compare` runs both side by side, and the C interface of Zubilo as a third if it is given, and knows which of LMDB's answers its contract leaves open, `isolate` keeps crashes of LMDB away,
+//! `shrink` makes failing programs small, `seeds` runs many. `bulk` is LMDB for the figures of `examples/figures.rs`.
 
+pub mod api;
 pub mod bulk;
 pub mod compare;
 pub mod isolate;
 pub mod lmdb;
 pub mod ours;
 pub mod program;
+pub mod seeds;
 pub mod shrink;
 
 /// What a step gives.

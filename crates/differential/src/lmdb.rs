@@ -1,4 +1,4 @@
-//! A program's steps on LMDB, called as a C program would.
+//! A program's steps on LMDB, or a library that claims to be it, called as a C program would.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -7,11 +7,13 @@ use std::ptr::null_mut;
 
 use lmdb_master_sys as ffi;
 
+use crate::api::Api;
 use crate::program::{How, Kind, Move, Order, Step, Values};
 use crate::{Answer, Engine};
 
 /// LMDB with one table and a running write transaction.
 pub struct Lmdb {
+    api: Api,
     env: *mut ffi::MDB_env,
     dbi: ffi::MDB_dbi,
     kind: Kind,
@@ -118,28 +120,33 @@ unsafe extern "C" fn backwards(a: *const ffi::MDB_val, b: *const ffi::MDB_val) -
 }
 
 impl Lmdb {
-    /// A new environment in a folder.
+    /// A new environment of the original in a folder.
     pub fn create(dir: &Path, kind: Kind) -> Lmdb {
-        let name = CString::new(dir.join("lmdb").as_os_str().as_bytes()).expect("a path");
+        Lmdb::create_with(Api::original(), &dir.join("lmdb"), kind)
+    }
+
+    /// A new environment of a library in a file.
+    pub fn create_with(api: Api, path: &Path, kind: Kind) -> Lmdb {
+        let name = CString::new(path.as_os_str().as_bytes()).expect("a path");
         let flags_of_env = ffi::MDB_NOSUBDIR | ffi::MDB_NOSYNC | ffi::MDB_NOLOCK;
         let mut lmdb =
-            Lmdb { env: null_mut(), dbi: 0, kind, txns: Vec::new(), cursors: vec![None; 3] };
+            Lmdb { api, env: null_mut(), dbi: 0, kind, txns: Vec::new(), cursors: vec![None; 3] };
         // SAFETY: the calls are made in the documented order with valid pointers.
         unsafe {
-            must(ffi::mdb_env_create(&mut lmdb.env));
-            must(ffi::mdb_env_set_mapsize(lmdb.env, 1 << 30));
-            must(ffi::mdb_env_set_maxdbs(lmdb.env, 2));
-            must(ffi::mdb_env_open(lmdb.env, name.as_ptr(), flags_of_env, 0o644));
+            must((api.mdb_env_create)(&mut lmdb.env));
+            must((api.mdb_env_set_mapsize)(lmdb.env, 1 << 30));
+            must((api.mdb_env_set_maxdbs)(lmdb.env, 2));
+            must((api.mdb_env_open)(lmdb.env, name.as_ptr(), flags_of_env, 0o644));
             let mut txn = null_mut();
-            must(ffi::mdb_txn_begin(lmdb.env, null_mut(), 0, &mut txn));
-            must(ffi::mdb_dbi_open(txn, c"table".as_ptr(), flags(&kind), &mut lmdb.dbi));
+            must((api.mdb_txn_begin)(lmdb.env, null_mut(), 0, &mut txn));
+            must((api.mdb_dbi_open)(txn, c"table".as_ptr(), flags(&kind), &mut lmdb.dbi));
             if kind.keys == Order::Backwards {
-                must(ffi::mdb_set_compare(txn, lmdb.dbi, Some(backwards)));
+                must((api.mdb_set_compare)(txn, lmdb.dbi, Some(backwards)));
             }
             if matches!(kind.values, Values::Many { order: Order::Backwards, .. }) {
-                must(ffi::mdb_set_dupsort(txn, lmdb.dbi, Some(backwards)));
+                must((api.mdb_set_dupsort)(txn, lmdb.dbi, Some(backwards)));
             }
-            must(ffi::mdb_txn_commit(txn));
+            must((api.mdb_txn_commit)(txn));
         }
         lmdb.begin();
         lmdb
@@ -153,7 +160,7 @@ impl Lmdb {
         let parent = self.txns.last().copied().unwrap_or(null_mut());
         let mut txn = null_mut();
         // SAFETY: the environment is open and the parent runs.
-        must(unsafe { ffi::mdb_txn_begin(self.env, parent, 0, &mut txn) });
+        must(unsafe { (self.api.mdb_txn_begin)(self.env, parent, 0, &mut txn) });
         self.txns.push(txn);
     }
 
@@ -167,9 +174,9 @@ impl Lmdb {
         // SAFETY: the transaction runs and is not used again.
         let code = unsafe {
             if commit {
-                ffi::mdb_txn_commit(txn)
+                (self.api.mdb_txn_commit)(txn)
             } else {
-                ffi::mdb_txn_abort(txn);
+                (self.api.mdb_txn_abort)(txn);
                 0
             }
         };
@@ -183,7 +190,26 @@ impl Lmdb {
         let (key, value) = (self.kind.key(key), self.kind.value(value));
         let (mut key, mut value) = (val(&key), val(&value));
         // SAFETY: the transaction runs; the values are valid for the call.
-        done(unsafe { ffi::mdb_put(self.txn(), self.dbi, &mut key, &mut value, how(put)) })
+        done(unsafe { (self.api.mdb_put)(self.txn(), self.dbi, &mut key, &mut value, how(put)) })
+    }
+
+    /// Fills the place that the library gives.
+    fn reserve(&mut self, key: u32, value: u32, put: How) -> Answer {
+        if self.kind.has_duplicates() {
+            return Answer::Incompatible;
+        }
+        let (key, value) = (self.kind.key(key), self.kind.value(value));
+        let (mut key, mut place) = (val(&key), val(&value));
+        let flags = how(put) | ffi::MDB_RESERVE;
+        // SAFETY: the transaction runs; what was reserved has the length that was asked for.
+        unsafe {
+            let code = (self.api.mdb_put)(self.txn(), self.dbi, &mut key, &mut place, flags);
+            if code == 0 && !value.is_empty() {
+                let place = std::slice::from_raw_parts_mut(place.mv_data.cast(), value.len());
+                place.copy_from_slice(&value);
+            }
+            done(code)
+        }
     }
 
     fn go(&self, cursor: *mut ffi::MDB_cursor, way: Move, key: &[u8], value: &[u8]) -> Answer {
@@ -192,7 +218,8 @@ impl Lmdb {
             (key, value) = (EMPTY, EMPTY);
         }
         // SAFETY: the cursor is open and its transaction runs.
-        let code = unsafe { ffi::mdb_cursor_get(cursor, &mut key, &mut value, operation(way)) };
+        let code =
+            unsafe { (self.api.mdb_cursor_get)(cursor, &mut key, &mut value, operation(way)) };
         if code != 0 {
             return failed(code);
         }
@@ -200,29 +227,48 @@ impl Lmdb {
             // The library does not always tell the key.
             let mut same = EMPTY;
             // SAFETY: as above.
-            must(unsafe { ffi::mdb_cursor_get(cursor, &mut key, &mut same, ffi::MDB_GET_CURRENT) });
+            must(unsafe {
+                (self.api.mdb_cursor_get)(cursor, &mut key, &mut same, ffi::MDB_GET_CURRENT)
+            });
         }
         // SAFETY: the library has just filled both.
         unsafe { Answer::Pair(bytes(&key), bytes(&value)) }
     }
 
-    fn packed(&self, cursor: *mut ffi::MDB_cursor, key: &[u8]) -> Answer {
-        let (mut key, mut value) = (val(key), EMPTY);
+    fn packed(&self, cursor: *mut ffi::MDB_cursor, given: &[u8], back: bool) -> Answer {
+        let (mut key, mut value) = (val(given), EMPTY);
         let size = usize::from(self.kind.fixed().unwrap_or(1));
+        let last;
         let mut all = Vec::new();
+        let further = if back { ffi::MDB_PREV_MULTIPLE } else { ffi::MDB_NEXT_MULTIPLE };
         // SAFETY: the cursor is open and its transaction runs; what is read was just filled.
         unsafe {
-            let mut code = ffi::mdb_cursor_get(cursor, &mut key, &mut value, ffi::MDB_SET_KEY);
+            let mut code =
+                (self.api.mdb_cursor_get)(cursor, &mut key, &mut value, ffi::MDB_SET_KEY);
+            if code == 0 && back {
+                must((self.api.mdb_cursor_get)(cursor, &mut key, &mut value, ffi::MDB_LAST_DUP));
+                // The library takes this place for one behind the values; so find it once more.
+                last = bytes(&value);
+                (key, value) = (val(given), val(&last));
+                must((self.api.mdb_cursor_get)(cursor, &mut key, &mut value, ffi::MDB_GET_BOTH));
+            }
             if code == 0 {
                 // With a single value the library leaves what the search found.
-                code = ffi::mdb_cursor_get(cursor, &mut key, &mut value, ffi::MDB_GET_MULTIPLE);
+                code =
+                    (self.api.mdb_cursor_get)(cursor, &mut key, &mut value, ffi::MDB_GET_MULTIPLE);
             }
             if code != 0 {
                 return failed(code);
             }
             while code == 0 {
-                all.extend(bytes(&value).chunks(size).map(<[u8]>::to_vec));
-                code = ffi::mdb_cursor_get(cursor, &mut key, &mut value, ffi::MDB_NEXT_MULTIPLE);
+                let page = bytes(&value);
+                let values = page.chunks(size).map(<[u8]>::to_vec);
+                if back {
+                    all.extend(values.rev())
+                } else {
+                    all.extend(values)
+                }
+                code = (self.api.mdb_cursor_get)(cursor, &mut key, &mut value, further);
             }
             if code == ffi::MDB_NOTFOUND { Answer::Many(all) } else { failed(code) }
         }
@@ -239,8 +285,9 @@ impl Lmdb {
         let number = ffi::MDB_val { mv_size: count.into(), mv_data: null_mut() };
         let mut data = [first, number];
         // SAFETY: the cursor is open; `data` has the two elements that the flag asks for.
-        let code =
-            unsafe { ffi::mdb_cursor_put(cursor, &mut key, data.as_mut_ptr(), ffi::MDB_MULTIPLE) };
+        let code = unsafe {
+            (self.api.mdb_cursor_put)(cursor, &mut key, data.as_mut_ptr(), ffi::MDB_MULTIPLE)
+        };
         if code == 0 { Answer::Count(data[1].mv_size as u64) } else { failed(code) }
     }
 
@@ -261,13 +308,13 @@ impl Lmdb {
         let (mut key, mut old) = (EMPTY, EMPTY);
         // SAFETY: the cursor is open and its transaction runs; the key is copied before the change.
         unsafe {
-            let code = ffi::mdb_cursor_get(cursor, &mut key, &mut old, ffi::MDB_GET_CURRENT);
+            let code = (self.api.mdb_cursor_get)(cursor, &mut key, &mut old, ffi::MDB_GET_CURRENT);
             if code != 0 {
                 return failed(code);
             }
             let own = bytes(&key);
             let (mut key, mut value) = (val(&own), val(&value));
-            done(ffi::mdb_cursor_put(cursor, &mut key, &mut value, ffi::MDB_CURRENT))
+            done((self.api.mdb_cursor_put)(cursor, &mut key, &mut value, ffi::MDB_CURRENT))
         }
     }
 }
@@ -277,9 +324,9 @@ impl Drop for Lmdb {
         // SAFETY: all transactions end before the environment.
         unsafe {
             if let Some(txn) = self.txns.first() {
-                ffi::mdb_txn_abort(*txn);
+                (self.api.mdb_txn_abort)(*txn);
             }
-            ffi::mdb_env_close(self.env);
+            (self.api.mdb_env_close)(self.env);
         }
     }
 }
@@ -292,7 +339,7 @@ impl Lmdb {
                 if self.cursors[usize::from(cursor)].is_none() {
                     let mut open = null_mut();
                     // SAFETY: the transaction runs.
-                    must(unsafe { ffi::mdb_cursor_open(self.txn(), self.dbi, &mut open) });
+                    must(unsafe { (self.api.mdb_cursor_open)(self.txn(), self.dbi, &mut open) });
                     self.cursors[usize::from(cursor)] = Some((open, self.txns.len()));
                 }
                 Answer::Done
@@ -300,7 +347,7 @@ impl Lmdb {
             Step::Close(cursor) => {
                 if let Some((cursor, _)) = self.cursors[usize::from(cursor)].take() {
                     // SAFETY: the cursor is open and not used again.
-                    unsafe { ffi::mdb_cursor_close(cursor) };
+                    unsafe { (self.api.mdb_cursor_close)(cursor) };
                 }
                 Answer::Done
             }
@@ -311,7 +358,7 @@ impl Lmdb {
                 let (key, value) = (own.kind.key(key), own.kind.value(value));
                 let (mut key, mut value) = (val(&key), val(&value));
                 // SAFETY: the cursor is open and its transaction runs.
-                done(unsafe { ffi::mdb_cursor_put(cursor, &mut key, &mut value, how(put)) })
+                done(unsafe { (own.api.mdb_cursor_put)(cursor, &mut key, &mut value, how(put)) })
             }),
             Step::PutMany(cursor, key, value, count) => {
                 self.with_cursor(cursor, |own, cursor| own.put_many(cursor, key, value, count))
@@ -319,24 +366,24 @@ impl Lmdb {
             Step::PutCurrent(cursor, value) => {
                 self.with_cursor(cursor, |own, cursor| own.put_current(cursor, value))
             }
-            Step::CursorDel(cursor, all) => self.with_cursor(cursor, |_, cursor| {
+            Step::CursorDel(cursor, all) => self.with_cursor(cursor, |own, cursor| {
                 let flags = if all { ffi::MDB_NODUPDATA } else { 0 };
                 // SAFETY: the cursor is open and its transaction runs.
-                done(unsafe { ffi::mdb_cursor_del(cursor, flags) })
+                done(unsafe { (own.api.mdb_cursor_del)(cursor, flags) })
             }),
-            Step::Count(cursor) => self.with_cursor(cursor, |_, cursor| {
+            Step::Count(cursor) => self.with_cursor(cursor, |own, cursor| {
                 let mut count = 0;
                 // SAFETY: the cursor is open and its transaction runs.
-                match unsafe { ffi::mdb_cursor_count(cursor, &mut count) } {
+                match unsafe { (own.api.mdb_cursor_count)(cursor, &mut count) } {
                     0 => Answer::Count(count as u64),
                     code => failed(code),
                 }
             }),
-            Step::Packed(cursor, key) => self.with_cursor(cursor, |own, cursor| {
+            Step::Packed(cursor, key, back) => self.with_cursor(cursor, |own, cursor| {
                 if own.kind.fixed().is_none() {
                     return Answer::Incompatible;
                 }
-                own.packed(cursor, &own.kind.key(key))
+                own.packed(cursor, &own.kind.key(key), back)
             }),
             _ => Answer::Done,
         }
@@ -347,6 +394,7 @@ impl Engine for Lmdb {
     fn step(&mut self, step: &Step) -> Answer {
         match *step {
             Step::Put(key, value, how) => self.put(key, value, how),
+            Step::Reserve(key, value, how) => self.reserve(key, value, how),
             Step::Fill(key, value) => {
                 let all = (value..value + 150).map(|value| self.put(key, value, How::Upsert));
                 all.fold(Answer::Done, |all, one| if one == Answer::Done { all } else { one })
@@ -356,21 +404,21 @@ impl Engine for Lmdb {
                 let (mut key, mut data) = (val(&key), value.as_deref().map_or(EMPTY, val));
                 let data = if value.is_some() { &raw mut data } else { null_mut() };
                 // SAFETY: the transaction runs; the values are valid for the call.
-                done(unsafe { ffi::mdb_del(self.txn(), self.dbi, &mut key, data) })
+                done(unsafe { (self.api.mdb_del)(self.txn(), self.dbi, &mut key, data) })
             }
             Step::Get(key) => {
                 let key = self.kind.key(key);
                 let (mut key, mut value) = (val(&key), EMPTY);
                 // SAFETY: the transaction runs; the value was just filled.
                 unsafe {
-                    match ffi::mdb_get(self.txn(), self.dbi, &mut key, &mut value) {
+                    match (self.api.mdb_get)(self.txn(), self.dbi, &mut key, &mut value) {
                         0 => Answer::Value(bytes(&value)),
                         code => failed(code),
                     }
                 }
             }
             // SAFETY: the transaction runs.
-            Step::Clear => done(unsafe { ffi::mdb_drop(self.txn(), self.dbi, 0) }),
+            Step::Clear => done(unsafe { (self.api.mdb_drop)(self.txn(), self.dbi, 0) }),
             Step::Begin => {
                 self.begin();
                 Answer::Done
@@ -392,11 +440,11 @@ impl Engine for Lmdb {
         let (mut key, mut value, mut cursor) = (EMPTY, EMPTY, null_mut());
         // SAFETY: the transaction runs; what is read was just filled.
         unsafe {
-            must(ffi::mdb_cursor_open(self.txn(), self.dbi, &mut cursor));
-            while ffi::mdb_cursor_get(cursor, &mut key, &mut value, ffi::MDB_NEXT) == 0 {
+            must((self.api.mdb_cursor_open)(self.txn(), self.dbi, &mut cursor));
+            while (self.api.mdb_cursor_get)(cursor, &mut key, &mut value, ffi::MDB_NEXT) == 0 {
                 all.push((bytes(&key), bytes(&value)));
             }
-            ffi::mdb_cursor_close(cursor);
+            (self.api.mdb_cursor_close)(cursor);
         }
         all
     }
@@ -405,7 +453,7 @@ impl Engine for Lmdb {
         // SAFETY: all zeros are a value of this struct of numbers.
         let mut stat: ffi::MDB_stat = unsafe { std::mem::zeroed() };
         // SAFETY: the transaction runs.
-        must(unsafe { ffi::mdb_stat(self.txn(), self.dbi, &mut stat) });
+        must(unsafe { (self.api.mdb_stat)(self.txn(), self.dbi, &mut stat) });
         stat.ms_entries as u64
     }
 }

@@ -7,7 +7,7 @@ use zubilo::{
     WriteCursor, WriteTxn,
 };
 
-use crate::program::{How, Kind, Move, Order, Step, Values};
+use crate::program::{How, Kind, Layout, Move, Order, Program, Step, Values};
 use crate::{Answer, Engine};
 
 const TABLE: &str = "table";
@@ -16,6 +16,7 @@ const TABLE: &str = "table";
 pub struct Ours {
     env: Env,
     kind: Kind,
+    options: TableOptions,
     txn: Option<WriteTxn>,
     table: Option<TableId>,
     depth: usize,
@@ -23,12 +24,7 @@ pub struct Ours {
     cursors: Vec<Option<(CursorId, usize)>>,
 }
 
-/// Half of the kinds of tables count their records: the answers must not differ.
-fn is_counted(kind: &Kind) -> bool {
-    matches!(kind.keys, Order::Bytes | Order::Integer(8))
-}
-
-fn options(kind: &Kind) -> TableOptions {
+fn options(kind: &Kind, layout: Layout) -> TableOptions {
     let order = |order| match order {
         Order::Bytes => KeyOrder::Bytes,
         Order::Reversed => KeyOrder::Reversed,
@@ -40,11 +36,11 @@ fn options(kind: &Kind) -> TableOptions {
         Order::Backwards => TableOptions::new().compare_keys(backwards),
         keys => TableOptions::new().key_order(order(keys)),
     };
-    if is_counted(kind) {
+    if layout.counted {
         options = options.counted();
     }
     match kind.values {
-        Values::One => options,
+        Values::One => options.align_values(layout.align),
         Values::Many { order: Order::Backwards, fixed } => match fixed {
             Some(_) => options.compare_values(backwards).fixed_duplicates(),
             None => options.compare_values(backwards),
@@ -94,20 +90,24 @@ fn flags(how: How) -> PutFlags {
 
 impl Ours {
     /// A new store in a folder.
-    pub fn create(dir: &Path, kind: Kind) -> zubilo::Result<Ours> {
+    pub fn create(dir: &Path, program: &Program) -> zubilo::Result<Ours> {
+        let kind = program.kind;
+        let table = self::options(&kind, program.layout);
         let options = Options::new().durability(Durability::NoSync).dirty_limit(1 << 20);
         let env = options.open(dir.join("zubilo"))?;
         let mut txn = env.write()?;
-        txn.create_table(TABLE, self::options(&kind))?;
+        txn.create_table(TABLE, table.clone())?;
         txn.commit()?;
-        let mut ours = Ours { env, kind, txn: None, table: None, depth: 0, cursors: vec![None; 3] };
+        let cursors = vec![None; 3];
+        let mut ours =
+            Ours { env, kind, options: table, txn: None, table: None, depth: 0, cursors };
         ours.begin()?;
         Ok(ours)
     }
 
     fn begin(&mut self) -> zubilo::Result<()> {
         let mut txn = self.env.write()?;
-        self.table = Some(txn.table_id_with(TABLE, &options(&self.kind))?);
+        self.table = Some(txn.table_id_with(TABLE, &self.options)?);
         self.txn = Some(txn);
         self.depth = 0;
         self.cursors.fill(None);
@@ -117,7 +117,7 @@ impl Ours {
     /// The first of some records that a counted table does not find by its number, or whose rank is
     /// another.
     pub fn miscounted(&mut self, records: &[(Vec<u8>, Vec<u8>)]) -> Option<usize> {
-        if !is_counted(&self.kind) {
+        if !self.options.is_counted() {
             return None;
         }
         let (txn, table) = self.parts();
@@ -213,6 +213,42 @@ impl Ours {
     }
 }
 
+impl Ours {
+    /// Fills the place that a cursor of its own is given.
+    fn reserve(&mut self, key: u32, value: u32, how: How) -> Answer {
+        if self.kind.has_duplicates() {
+            return Answer::Incompatible;
+        }
+        let (key, value) = (self.kind.key(key), self.kind.value(value));
+        let (txn, table) = self.parts();
+        let reserved = txn.at(table).and_then(|mut table| {
+            let mut cursor = table.cursor_mut()?;
+            let place = cursor.reserve(key, value.len(), flags(how))?;
+            Ok(place.map(|place| place.copy_from_slice(&value)).is_some())
+        });
+        done(reserved, Answer::Exists)
+    }
+
+    /// Closes a cursor and opens another at its place.
+    fn park(&mut self, cursor: u8) -> Answer {
+        let Some((id, depth)) = self.cursors[usize::from(cursor)] else { return Answer::Done };
+        if depth < self.depth {
+            // The new one would go with the nested transaction, and the old one come back.
+            return Answer::Done;
+        }
+        let (txn, table) = self.parts();
+        let parked = txn.cursor(id).and_then(|mut cursor| cursor.park());
+        txn.close_cursor(id);
+        match parked.and_then(|parked| txn.resume_cursor(table, &parked)) {
+            Ok(new) => {
+                self.cursors[usize::from(cursor)] = Some((new, depth));
+                Answer::Done
+            }
+            Err(error) => failed(&error),
+        }
+    }
+}
+
 fn go(cursor: &mut WriteCursor<'_>, way: Move, key: &[u8], value: &[u8]) -> Answer {
     let needs_place = matches!(way, Move::Current | Move::FirstDup | Move::LastDup);
     if needs_place && matches!(cursor.is_placed(), Ok(false)) {
@@ -238,20 +274,27 @@ fn go(cursor: &mut WriteCursor<'_>, way: Move, key: &[u8], value: &[u8]) -> Answ
 }
 
 /// All values of a key, leaf by leaf.
-fn packed(cursor: &mut WriteCursor<'_>, key: &[u8]) -> Answer {
+fn packed(cursor: &mut WriteCursor<'_>, key: &[u8], back: bool) -> Answer {
     let mut all = Vec::new();
     match cursor.seek_exact(key) {
         Ok(Some(_)) => {}
         other => return pair(other),
     }
+    if back && let Err(error) = cursor.last_value() {
+        return failed(&error);
+    }
     let mut next = cursor.packed_values();
     loop {
         match next {
+            Ok(Some(values)) if back => {
+                let values: Vec<_> = values.iter().map(<[u8]>::to_vec).collect();
+                all.extend(values.into_iter().rev());
+            }
             Ok(Some(values)) => all.extend(values.iter().map(<[u8]>::to_vec)),
             Ok(None) => return Answer::Many(all),
             Err(error) => return failed(&error),
         }
-        next = cursor.next_packed_values();
+        next = if back { cursor.prev_packed_values() } else { cursor.next_packed_values() };
     }
 }
 
@@ -269,6 +312,7 @@ impl Ours {
                 }
                 Answer::Done
             }
+            Step::Park(cursor) => self.park(cursor),
             Step::Close(cursor) => {
                 if let Some((id, _)) = self.cursors[usize::from(cursor)].take() {
                     self.parts().0.close_cursor(id);
@@ -307,11 +351,11 @@ impl Ours {
                 Ok(None) => Answer::NotFound,
                 Err(error) => failed(&error),
             }),
-            Step::Packed(cursor, key) => self.with_cursor(cursor, |cursor, kind| {
+            Step::Packed(cursor, key, back) => self.with_cursor(cursor, |cursor, kind| {
                 if kind.fixed().is_none() {
                     return Answer::Incompatible;
                 }
-                packed(cursor, &kind.key(key))
+                packed(cursor, &kind.key(key), back)
             }),
             _ => Answer::Done,
         }
@@ -322,6 +366,7 @@ impl Engine for Ours {
     fn step(&mut self, step: &Step) -> Answer {
         match *step {
             Step::Put(key, value, how) => self.put(key, value, how),
+            Step::Reserve(key, value, how) => self.reserve(key, value, how),
             Step::Fill(key, value) => {
                 let all = (value..value + 150).map(|value| self.put(key, value, How::Upsert));
                 all.fold(Answer::Done, |all, one| if one == Answer::Done { all } else { one })

@@ -233,8 +233,21 @@ pub enum Step {
     CursorDel(u8, bool),
     /// Counts the values of the key under a cursor.
     Count(u8),
-    /// Reads all values of a key in packed form.
-    Packed(u8, u32),
+    /// Reads all values of a key in packed form; from the last.
+    Packed(u8, u32, bool),
+    /// Makes room for a value without a cursor, and fills it.
+    Reserve(u32, u32, How),
+    /// Lets go of a cursor and takes it up again where it was; nothing in LMDB.
+    Park(u8),
+}
+
+/// What Zubilo's tables have besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Records are counted.
+    pub counted: bool,
+    /// Values are aligned to so many bytes, where a key has one.
+    pub align: u8,
 }
 
 /// A table and what is done to it.
@@ -242,6 +255,8 @@ pub enum Step {
 pub struct Program {
     /// The table.
     pub kind: Kind,
+    /// How Zubilo lays it out, which must not show.
+    pub layout: Layout,
     /// What is done.
     pub steps: Vec<Step>,
 }
@@ -278,7 +293,13 @@ const HOWS: [How; 8] = [
 pub fn program(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let kinds = Kind::all();
-    let kind = kinds[(seed % kinds.len() as u64) as usize];
+    let count = kinds.len() as u64;
+    let kind = kinds[(seed % count) as usize];
+    let round = seed / count;
+    let layout = Layout {
+        counted: round.is_multiple_of(2),
+        align: [1, 8, 2, 1, 16, 4][(round / 2 % 6) as usize],
+    };
     let keys = rng.pick(&[2, 5, 30, 400]);
     let values = rng.pick(&[3, 12, 300]);
     let len = rng.pick(&[20, 60, 150]);
@@ -307,11 +328,13 @@ pub fn program(seed: u64) -> Program {
             47..=49 => Step::PutCurrent(cursor, value),
             50..=57 => Step::CursorDel(cursor, rng.below(4) == 0),
             58..=61 => Step::Count(cursor),
-            62 => Step::Packed(cursor, key),
+            62 => Step::Packed(cursor, key, rng.below(2) == 0),
+            63 => Step::Reserve(key, value, rng.pick(&HOWS)),
+            64..=65 => Step::Park(cursor),
             _ => Step::Go(cursor, rng.pick(&MOVES), key, value),
         });
         debug_assert_eq!(steps.len(), steps_before + 1);
     }
     steps.push(Step::CommitAll);
-    Program { kind, steps }
+    Program { kind, layout, steps }
 }

@@ -4,7 +4,7 @@ use crate::program::{Program, Step};
 
 /// The smallest program found that still fails.
 pub fn shrink(program: &Program, fails: impl Fn(&Program) -> bool) -> Program {
-    let with = |steps: Vec<Step>| Program { kind: program.kind, steps };
+    let with = |steps: Vec<Step>| Program { kind: program.kind, layout: program.layout, steps };
     let mut best = program.steps.clone();
     let mut size = best.len() / 2;
     while size > 0 {

@@ -118,3 +118,33 @@ fn wrong_arguments_are_refused() {
     }
     assert!(is_empty(temp.path()), "something was left behind");
 }
+
+/// What a killed demonstration has left goes with the next one, and nothing else does.
+#[test]
+fn leftovers_of_killed_demonstrations_are_removed() {
+    let place = tempfile::tempdir().unwrap();
+    let mut gone = Command::new("true").spawn().unwrap();
+    let dead = gone.id();
+    gone.wait().unwrap();
+    let make = |name: String| {
+        let dir = place.path().join(name);
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(dir.join("places.zubilo"), "").unwrap();
+        dir
+    };
+    let left = make(format!("zubilo-demo-{dead}-x"));
+    let others = [
+        make(format!("zubilo-demo-{}-x", std::process::id())),
+        make("zubilo-demo-notes".into()),
+        make(format!("zubilo-{dead}-x")),
+    ];
+    let link = place.path().join(format!("zubilo-demo-{dead}-link"));
+    std::os::unix::fs::symlink(&others[1], &link).unwrap();
+    let out = demo(place.path(), &["--quick", "--records", "500", "--kills", "1"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(!left.exists());
+    assert!(others.iter().all(|dir| dir.join("places.zubilo").exists()));
+    assert!(link.is_symlink());
+    let names = std::fs::read_dir(place.path()).unwrap().count();
+    assert_eq!(names, 4, "the demonstration leaves nothing itself");
+}

@@ -1,6 +1,8 @@
 //! Cursors over typed tables: a position moved by hand, in a table that stands still or through which
 //! the table is changed.
 
+use std::cmp::Ordering;
+use std::fmt;
 use std::marker::PhantomData;
 
 use zubilo::{ParkedCursor, PutFlags, Seek};
@@ -31,6 +33,24 @@ impl<'t, K, V> Cursor<'t, K, V> {
 impl<'t, K, V> WriteCursor<'t, K, V> {
     pub(crate) fn new(inner: zubilo::WriteCursor<'t>) -> Self {
         WriteCursor { inner, types: PhantomData }
+    }
+}
+
+impl<K, V> Clone for Cursor<'_, K, V> {
+    fn clone(&self) -> Self {
+        Cursor { inner: self.inner.clone(), types: PhantomData }
+    }
+}
+
+impl<K, V> fmt::Debug for Cursor<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl<K, V> fmt::Debug for WriteCursor<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
     }
 }
 
@@ -129,6 +149,17 @@ macro_rules! moves_among_values {
             found.map(decoded::<K, V>).transpose()
         }
 
+        /// To the nearest value under `key` that stands so to `value`; nowhere when there is none.
+        pub fn seek_value_by(
+            &mut self,
+            seek: Seek,
+            key: K::Input<'_>,
+            value: V::Input<'_>,
+        ) -> Result<Option<(K::View<$life>, V::View<$life>)>> {
+            let found = both::<K, V, _>(key, value, |k, v| self.inner.seek_value_by(seek, k, v))??;
+            found.map(decoded::<K, V>).transpose()
+        }
+
         /// To the nearest record, in the order of keys and then values, that stands so to this one.
         pub fn seek_pair_by(
             &mut self,
@@ -162,6 +193,12 @@ impl<'t, K: Key, V: Value> Cursor<'t, K, V> {
     /// Where the cursor stands, to go on there in another transaction; see [`ParkedCursor`].
     pub fn park(&self) -> Result<ParkedCursor> {
         Ok(self.inner.park()?)
+    }
+
+    /// How the record under this cursor stands to that under another one of the same table; none
+    /// when one of them stands on no record.
+    pub fn compare(&self, other: &Cursor<'_, K, V>) -> Result<Option<Ordering>> {
+        Ok(self.inner.compare(&other.inner)?)
     }
 
     /// As [`Cursor::park`], into a place that was used before, which spares its memory.

@@ -1,5 +1,7 @@
 //! Iterators over records and values, and ranges on their way into the engine.
 
+use std::fmt;
+use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
@@ -39,6 +41,7 @@ pub(crate) fn decoded<'t, K: Value, V: Value>(
 }
 
 /// Iterator over records in the order of their keys, from both ends.
+#[must_use = "iterators read nothing until they are advanced"]
 pub struct Records<'t, K, V> {
     inner: zubilo::Iter<'t>,
     types: PhantomData<fn() -> (K, V)>,
@@ -68,7 +71,10 @@ impl<K: Value, V: Value> DoubleEndedIterator for Records<'_, K, V> {
     }
 }
 
+impl<K: Value, V: Value> FusedIterator for Records<'_, K, V> {}
+
 /// Iterator over the values of one key in their order, from both ends.
+#[must_use = "iterators read nothing until they are advanced"]
 pub struct Values<'t, V> {
     inner: zubilo::ValueIter<'t>,
     types: PhantomData<fn() -> V>,
@@ -104,5 +110,19 @@ impl<V: Value> DoubleEndedIterator for Values<'_, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let value = self.inner.next_back()?;
         Some(value.map_err(Into::into).and_then(V::decode))
+    }
+}
+
+impl<V: Value> FusedIterator for Values<'_, V> {}
+
+impl<K, V> fmt::Debug for Records<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl<V> fmt::Debug for Values<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
     }
 }

@@ -14,6 +14,11 @@ macro_rules! figures {
             self.inner.is_empty()
         }
 
+        /// The number that the table's sequence gives next; 0 until it is drawn from.
+        pub fn sequence(&self) -> u64 {
+            self.inner.sequence()
+        }
+
         /// Figures of the table.
         pub fn stats(&self) -> zubilo::TableStats {
             self.inner.stats()
@@ -129,6 +134,25 @@ macro_rules! writing {
         /// Removes all records with keys inside `range`; gives their number.
         pub fn delete_range<'k>(&mut self, range: impl RangeBounds<K::Input<'k>>) -> Result<u64> {
             Ok(self.inner.delete_range(encoded_range::<K>(range)?)?)
+        }
+
+        /// Puts `new` in the place of `old`, a value of `key`; false, and nothing changes, if the key
+        /// does not have it. Where a key has many values and `new` is one already, `old` merely goes.
+        pub fn replace_value(
+            &mut self,
+            key: K::Input<'_>,
+            old: V::Input<'_>,
+            new: V::Input<'_>,
+        ) -> Result<bool> {
+            let replaced = K::encoded(key, |key| {
+                both::<V, V, _>(old, new, |old, new| self.inner.replace_value(key, old, new))
+            });
+            Ok(replaced???)
+        }
+
+        /// Draws `count` numbers from the table's sequence and gives the first of them.
+        pub fn next_sequence(&mut self, count: u64) -> Result<u64> {
+            Ok(self.inner.next_sequence(count)?)
         }
 
         /// Removes all records.

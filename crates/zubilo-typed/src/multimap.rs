@@ -12,14 +12,14 @@ use crate::methods::{counting, figures, of_a_key, reading, writing};
 /// A table with many values under a key, as a read transaction sees it. What it gives lives as long
 /// as the transaction.
 pub struct ReadMultimap<'t, K, V> {
-    inner: zubilo::ReadTable<'t>,
+    pub(crate) inner: zubilo::ReadTable<'t>,
     types: PhantomData<fn() -> (K, V)>,
 }
 
 /// A table with many values under a key, in the hands of the write transaction. What it gives lives
 /// until the next change.
 pub struct WriteMultimap<'t, K, V> {
-    inner: zubilo::WriteTable<'t>,
+    pub(crate) inner: zubilo::WriteTable<'t>,
     types: PhantomData<fn() -> (K, V)>,
 }
 

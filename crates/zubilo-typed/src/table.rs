@@ -3,6 +3,7 @@
 //! made for others.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::marker::PhantomData;
 
 use zubilo::{KeyOrder, ReadTxn, TableId, TableOptions, WriteTxn};
@@ -17,6 +18,7 @@ use crate::write::WriteTable;
 pub const TYPES: &str = "zubilo.types";
 
 /// What definitions of both kinds are made of.
+#[derive(Clone)]
 struct Definition {
     name: Cow<'static, str>,
     version: &'static str,
@@ -224,6 +226,31 @@ macro_rules! definition {
             }
         }
 
+        impl<K, V> Clone for $name<K, V> {
+            fn clone(&self) -> Self {
+                $name { definition: self.definition.clone(), types: PhantomData }
+            }
+        }
+
+        /// Name and types.
+        impl<K: Key, V: $value> fmt::Debug for $name<K, V> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}: {}", self.name(), self.types())
+            }
+        }
+
+        impl<K, V> fmt::Debug for $read<'_, K, V> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.inner.fmt(f)
+            }
+        }
+
+        impl<K, V> fmt::Debug for $write<'_, K, V> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.inner.fmt(f)
+            }
+        }
+
         impl<K: Key, V: $value> Handle<$name<K, V>> {
             /// The table. The transaction must be the one that gave the handle.
             pub fn at<'t>(&self, txn: &'t mut WriteTxn) -> Result<$write<'t, K, V>> {
@@ -300,6 +327,12 @@ impl<T> Clone for Handle<T> {
 }
 
 impl<T> Copy for Handle<T> {}
+
+impl<T> fmt::Debug for Handle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Handle").field(&self.id).finish()
+    }
+}
 
 impl<K: Key, V: Value> Table<K, V> {
     /// The options the table has, for those who open it through the byte interface.

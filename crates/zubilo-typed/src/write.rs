@@ -11,7 +11,7 @@ use crate::methods::{counting, figures, writing};
 
 /// A table as the write transaction sees and changes it. What it gives lives until the next change.
 pub struct WriteTable<'t, K, V> {
-    inner: zubilo::WriteTable<'t>,
+    pub(crate) inner: zubilo::WriteTable<'t>,
     types: PhantomData<fn() -> (K, V)>,
 }
 

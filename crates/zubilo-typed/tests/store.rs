@@ -138,6 +138,29 @@ fn a_write_cursor_changes_its_table() -> Result<()> {
 }
 
 #[test]
+fn one_named_value_is_replaced_and_numbers_are_drawn() -> Result<()> {
+    let (_dir, env) = store();
+    let mut txn = env.write()?;
+    let mut cities = CITIES.open_mut(&mut txn)?;
+    cities.put(("de", 1), "Ulm")?;
+    assert!(!cities.replace_value(("de", 1), "Bonn", "Jena")?);
+    assert!(!cities.replace_value(("de", 2), "Ulm", "Jena")?);
+    assert!(cities.replace_value(("de", 1), "Ulm", "Jena")?);
+    assert_eq!(cities.get(("de", 1))?, Some("Jena"));
+    assert_eq!((cities.next_sequence(3)?, cities.next_sequence(1)?, cities.sequence()), (0, 3, 4));
+    let mut degrees = DEGREES.open_mut(&mut txn)?;
+    for value in [1.0, 2.0, 3.0] {
+        degrees.insert(7, value)?;
+    }
+    assert!(degrees.replace_value(7, 2.0, 9.0)?);
+    assert!(degrees.replace_value(7, 1.0, 3.0)?);
+    assert_eq!(degrees.get(7)?.collect::<Result<Vec<_>>>()?, [3.0, 9.0]);
+    assert_eq!(degrees.first_of(7)?, Some(3.0));
+    assert_eq!((degrees.first()?, degrees.last()?), (Some((7, 3.0)), Some((7, 9.0))));
+    Ok(())
+}
+
+#[test]
 fn a_cursor_goes_on_in_another_transaction() -> Result<()> {
     let (_dir, env) = store();
     let mut txn = env.write()?;

@@ -31,6 +31,7 @@
 
 mod check;
 mod copy;
+mod debug;
 mod dirty;
 mod env;
 mod error;

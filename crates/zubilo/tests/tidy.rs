@@ -256,3 +256,27 @@ fn the_scans_see_what_they_look_for() {
     assert!(!has_word("#![deny(unsafe_code)] \"unsafe\"", "unsafe"));
     assert_eq!(without_comment("let a; // unsafe"), "let a; ");
 }
+
+/// What `docs/names.md` names is there: methods are public, variants are named.
+#[test]
+fn the_names_in_the_documentation_exist() {
+    let doc = fs::read_to_string(root().join("docs/names.md")).unwrap();
+    let engine: Vec<Source> =
+        sources().into_iter().filter(|s| s.path.starts_with("crates/zubilo/src/")).collect();
+    let declares = |word: String| engine.iter().any(|source| source.text.contains(&word));
+    let names = doc.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::"));
+    let mut seen = 0;
+    for (owner, name) in names {
+        seen += 1;
+        let is_type =
+            declares(format!("pub struct {owner}")) || declares(format!("pub enum {owner}"));
+        assert!(is_type, "{owner}::{name}");
+        let method = |end| declares(format!("pub fn {name}{end}"));
+        let is_there = match name.starts_with(|c: char| c.is_uppercase()) {
+            true => declares(format!("    {name}")),
+            false => method('(') || method('<'),
+        };
+        assert!(is_there, "{owner}::{name}");
+    }
+    assert!(seen > 100, "{seen}");
+}

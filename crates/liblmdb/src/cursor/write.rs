@@ -102,7 +102,7 @@ impl MDB_cursor {
         let (key, value) = match all {
             true => (walk.key()?.ok_or(Code::NOTFOUND)?, None),
             false => {
-                let (key, value) = walk.current()?.ok_or(Code::NOTFOUND)?;
+                let (key, value) = walk.under()?.ok_or(Code::NOTFOUND)?;
                 (key, Some(own_value.keep(value)))
             }
         };

@@ -76,6 +76,7 @@ pub(crate) const DEFAULT_RESERVE: u64 = 1 << 40;
 
 /// Options of [`Env::open`], with defaults that need no thought.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Options {
     pub(crate) page_size: u32,
     pub(crate) durability: Durability,

@@ -1,5 +1,6 @@
 //! Helpers of the tests that need other processes. A child is either the test binary run again
-//! with one ignored test as its program, or a real fork.
+//! with one ignored test as its program, or a real fork. What only the tests of the lock file use
+//! is left out under the model checker, as they are.
 //!
 //! A fork, and for a moment the start of a program, copies every descriptor, so that a lock file
 //! which another test has just closed seems in use: tests that look at such locks run [`apart`].
@@ -48,12 +49,14 @@ impl Program {
         panic!("the child ended without a word: {:?}", self.child.wait());
     }
 
+    #[cfg(not(loom))]
     /// Lets a program that [`wait`]s go on.
     pub(crate) fn go(&mut self) {
         let input = self.input.as_mut().expect("not ended");
         input.write_all(b"go\n").expect("child listens");
     }
 
+    #[cfg(not(loom))]
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("kill");
         self.child.wait().expect("wait");
@@ -77,12 +80,14 @@ pub(crate) fn say(line: &str) {
     println!("SAID {line}");
 }
 
+#[cfg(not(loom))]
 /// In the child: waits for [`Program::go`], or for the end of the input.
 pub(crate) fn wait() {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).expect("input");
 }
 
+#[cfg(not(loom))]
 /// Forks; the child runs `job` and ends with status 0 if it returned true. Returns its id.
 pub(crate) fn fork(job: impl FnOnce() -> bool) -> i32 {
     // SAFETY: the tests run on a C library whose allocator works in a forked child; the child
@@ -98,6 +103,7 @@ pub(crate) fn fork(job: impl FnOnce() -> bool) -> i32 {
     pid
 }
 
+#[cfg(not(loom))]
 /// Waits for a forked child; true if it ended with status 0.
 pub(crate) fn ended_well(pid: i32) -> bool {
     let mut status = 0;

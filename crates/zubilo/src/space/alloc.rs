@@ -18,7 +18,7 @@ impl Space {
     /// `Contiguous`: one run from the sweep; else the tail, while the file stays within `grow_to`;
     /// else the longest runs there are; else the tail beyond `grow_to`. `Recent`: what was freed
     /// last (unless there are many holes), then low addresses, then the tail.
-    pub fn allocate(
+    pub(crate) fn allocate(
         &mut self,
         pages: u64,
         policy: Policy,
@@ -44,7 +44,7 @@ impl Space {
     /// Takes one run: the best fit among free runs, else the tail. Where most of the file is free, the
     /// first fit: the best one may be a hole at the end that just such a run has left, and one run
     /// would keep all the free pages below it from being cut.
-    pub fn allocate_run(&mut self, pages: u64, limit: u64) -> Option<Extent> {
+    pub(crate) fn allocate_run(&mut self, pages: u64, limit: u64) -> Option<Extent> {
         if pages == 0 {
             return Some(Extent { first: self.end, count: 0 });
         }
@@ -136,7 +136,7 @@ impl Space {
     /// Hot pages cycle through a small part of the file of their own. There whole runs fall free
     /// together, while among cold pages each would leave a hole of one page that lasts. Setting a
     /// group aside at the tail raises `end` by up to two groups, within `grow_to`.
-    pub fn allocate_split(
+    pub(crate) fn allocate_split(
         &mut self,
         cold: u64,
         hot: u64,
@@ -242,7 +242,7 @@ impl Space {
 
     /// A window of `pages` pages near the sweep cursor with few pages in use, and how many those
     /// are: what cleaning has to move to make the window one run. Samples a bounded number of words.
-    pub fn window(&self, pages: u64) -> Option<(Extent, u64)> {
+    pub(crate) fn window(&self, pages: u64) -> Option<(Extent, u64)> {
         const WORDS: u64 = 2048;
         if pages == 0 || pages > self.end {
             return None;

@@ -69,12 +69,12 @@ fn unzigzag(value: u64) -> i64 {
 
 impl Delta {
     /// Appends the delta; released entries are written in page order.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         self.numbers(&mut |value| put(out, value));
     }
 
     /// The exact length of `encode`.
-    pub fn encoded_len(&self) -> usize {
+    pub(crate) fn encoded_len(&self) -> usize {
         let mut length = 0;
         self.numbers(&mut |value| length += varint_len(value));
         length
@@ -115,7 +115,7 @@ impl Delta {
     }
 
     /// Reads a delta off the front of `bytes`; also the number of bytes it took.
-    pub fn decode(bytes: &[u8]) -> Result<(Delta, usize), Malformed> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<(Delta, usize), Malformed> {
         let mut reader = Reader::new(bytes);
         let txn = reader.number()?;
         let end = pages(reader.number()?, 0)?;
@@ -161,7 +161,7 @@ fn overlapping(extents: &[Extent]) -> bool {
 impl Space {
     /// Appends the whole account: end, free extents, retired entries in page order. Equal accounts
     /// give equal bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put(out, self.end);
         put(out, self.free.bits().runs());
         let mut at = 0;
@@ -201,7 +201,7 @@ impl Space {
     }
 
     /// An upper bound of the length of `encode`: reads the words of the map, not its runs.
-    pub fn encoded_len_bound(&self) -> usize {
+    pub(crate) fn encoded_len_bound(&self) -> usize {
         let runs = self.free.bits().runs();
         let mut newest = 0;
         let mut oldest = u64::MAX;
@@ -224,7 +224,7 @@ impl Space {
     }
 
     /// Reads an account back; `max_end` is the number of pages in the file. Zeros may follow.
-    pub fn decode(bytes: &[u8], pins: &[u64], max_end: u64) -> Result<Space, Malformed> {
+    pub(crate) fn decode(bytes: &[u8], pins: &[u64], max_end: u64) -> Result<Space, Malformed> {
         let mut reader = Reader::new(bytes);
         let end = reader.number()?;
         if end > max_end.min(PAGES_MAX) {

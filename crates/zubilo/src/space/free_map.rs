@@ -32,6 +32,7 @@ struct Group {
 pub(super) enum Within {
     Cold,
     Hot,
+    #[cfg(test)]
     All,
 }
 
@@ -40,6 +41,7 @@ impl Within {
         match self {
             Within::Cold => !group.hot,
             Within::Hot => group.hot,
+            #[cfg(test)]
             Within::All => true,
         }
     }

@@ -22,9 +22,6 @@
 //! The caller's part: read the pins after `death` is published and before `retire`, and pin a
 //! snapshot while it is still the newest if it is to become steady later.
 
-// The parts of the API that only tools, statistics or cleaning call have no caller inside the crate yet.
-#![allow(dead_code, unreachable_pub)]
-
 mod alloc;
 mod bits;
 mod codec;
@@ -37,60 +34,60 @@ use bits::BitSet;
 use free_map::FreeMap;
 
 /// No file has more pages than this; greater numbers in persisted bytes are damage.
-pub const PAGES_MAX: u64 = 1 << 48;
+pub(crate) const PAGES_MAX: u64 = 1 << 48;
 
 /// Adjacent pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Extent {
+pub(crate) struct Extent {
     /// The first page.
-    pub first: u64,
+    pub(crate) first: u64,
     /// How many pages.
-    pub count: u64,
+    pub(crate) count: u64,
 }
 
 impl Extent {
     /// One past the last page.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.first.saturating_add(self.count)
     }
 }
 
 /// Adjacent pages that were written by one transaction and replaced by a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Retired {
+pub(crate) struct Retired {
     /// The first page.
-    pub first: u64,
+    pub(crate) first: u64,
     /// How many pages.
-    pub count: u64,
+    pub(crate) count: u64,
     /// The transaction that wrote the pages.
-    pub birth: u64,
+    pub(crate) birth: u64,
     /// The transaction that replaced them.
-    pub death: u64,
+    pub(crate) death: u64,
 }
 
 impl Retired {
     /// One past the last page.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.first.saturating_add(self.count)
     }
 }
 
 /// What one commit did to the account of pages; part of its commit record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Delta {
+pub(crate) struct Delta {
     /// The transaction.
-    pub txn: u64,
+    pub(crate) txn: u64,
     /// The pages it took, in the order they were filled.
-    pub allocated: Vec<Extent>,
+    pub(crate) allocated: Vec<Extent>,
     /// The pages it replaced; `death` is `txn` in each.
-    pub released: Vec<Retired>,
+    pub(crate) released: Vec<Retired>,
     /// The first page never used, after the commit.
-    pub end: u64,
+    pub(crate) end: u64,
 }
 
 /// Which free pages a commit prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub(crate) enum Policy {
     /// Few long runs: a flush follows.
     Contiguous,
     /// The most recently freed pages: they are warm, and rewrites coalesce before they reach the disk.
@@ -99,16 +96,16 @@ pub enum Policy {
 
 /// What `Space::allocate_split` took, each list in the order to be filled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Split {
+pub(crate) struct Split {
     /// For pages that will stay for long.
-    pub cold: Vec<Extent>,
+    pub(crate) cold: Vec<Extent>,
     /// For pages that will be replaced soon.
-    pub hot: Vec<Extent>,
+    pub(crate) hot: Vec<Extent>,
 }
 
 /// Persisted bytes that no commit can have written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub &'static str);
+pub(crate) struct Malformed(pub(crate) &'static str);
 
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -127,7 +124,7 @@ struct Bucket {
 
 /// The account of all pages of a store.
 #[derive(Clone, Default)]
-pub struct Space {
+pub(crate) struct Space {
     end: u64,
     free: FreeMap,
     retired: BitSet,
@@ -150,62 +147,56 @@ const RECENT_MAX: usize = 8192;
 
 impl Space {
     /// Pages `0..end` are used, nothing is free.
-    pub fn new(end: u64) -> Space {
+    pub(crate) fn new(end: u64) -> Space {
         Space { end: end.min(PAGES_MAX), ..Space::default() }
     }
 
     /// The first page never used.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
     /// Pages that may be taken at once.
-    pub fn free_pages(&self) -> u64 {
+    pub(crate) fn free_pages(&self) -> u64 {
         self.free.free_pages()
     }
 
     /// Pages that a pinned snapshot still sees.
-    pub fn retired_pages(&self) -> u64 {
+    pub(crate) fn retired_pages(&self) -> u64 {
         self.retired.ones()
     }
 
     /// Whether the page may be taken.
-    pub fn is_free(&self, page: u64) -> bool {
+    pub(crate) fn is_free(&self, page: u64) -> bool {
         self.free.bits().get(page)
     }
 
     /// Whether the page was replaced but is still seen.
-    pub fn is_retired(&self, page: u64) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_retired(&self, page: u64) -> bool {
         self.retired.get(page)
     }
 
     /// Whether all of these pages are in use.
-    pub fn is_used(&self, first: u64, count: u64) -> bool {
+    pub(crate) fn is_used(&self, first: u64, count: u64) -> bool {
         first.checked_add(count).is_some_and(|end| end <= self.end)
             && self.free.bits().count(first, count) == 0
             && self.retired.count(first, count) == 0
     }
 
-    /// The longest run of free pages; reads the whole map.
-    pub fn largest_run(&self) -> u64 {
-        let mut longest = 0;
-        self.for_each_free(&mut |run| longest = longest.max(run.count));
-        longest
-    }
-
     /// Every maximal run of free pages, ascending.
-    pub fn for_each_free(&self, f: &mut dyn FnMut(Extent)) {
+    pub(crate) fn for_each_free(&self, f: &mut dyn FnMut(Extent)) {
         self.free.bits().for_each_run(0, self.end, &mut |first, count| f(Extent { first, count }));
     }
 
     /// Every retired entry, in no particular order.
-    pub fn for_each_retired(&self, f: &mut dyn FnMut(&Retired)) {
+    pub(crate) fn for_each_retired(&self, f: &mut dyn FnMut(&Retired)) {
         self.buckets.iter().flat_map(|bucket| &bucket.entries).for_each(f);
     }
 
     /// Replaces the pinned snapshots (ascending). What waited for a pin that is gone becomes free or
     /// waits for another one.
-    pub fn set_pins(&mut self, pins: &[u64]) {
+    pub(crate) fn set_pins(&mut self, pins: &[u64]) {
         if self.pins == pins {
             return;
         }
@@ -235,7 +226,7 @@ impl Space {
     }
 
     /// Takes over what a published commit replaced. Uses the pins of the last `set_pins`.
-    pub fn retire(&mut self, released: &[Retired]) {
+    pub(crate) fn retire(&mut self, released: &[Retired]) {
         for entry in released {
             self.retire_one(*entry);
         }
@@ -293,7 +284,7 @@ impl Space {
     }
 
     /// Undoes an allocation: the pages are free at once; at the tail they lower the end again.
-    pub fn give_back(&mut self, e: Extent) {
+    pub(crate) fn give_back(&mut self, e: Extent) {
         debug_assert!(e.end() <= self.end, "given back beyond the end");
         if e.count > 0 && e.end() == self.end {
             self.end = e.first;
@@ -303,22 +294,12 @@ impl Space {
     }
 
     /// If free pages reach the end, lowers it, but not below `keep`; the new end.
-    pub fn trim_tail(&mut self, keep: u64) -> u64 {
+    pub(crate) fn trim_tail(&mut self, keep: u64) -> u64 {
         let tail = self.free.bits().run_before(self.end, self.end);
         let end = (self.end - tail).max(keep).min(self.end);
         self.free.remove(end, self.end - end);
         self.end = end;
         end
-    }
-
-    /// Marks an extent used, wherever it was; false if some page of it was not free.
-    pub fn take(&mut self, e: Extent) -> bool {
-        let count = e.end().min(self.end).saturating_sub(e.first);
-        let freed = self.free.remove(e.first, count);
-        if freed < count && self.retired.remove(e.first, count) > 0 {
-            self.purge();
-        }
-        freed == e.count
     }
 }
 

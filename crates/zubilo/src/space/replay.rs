@@ -12,7 +12,7 @@ impl Space {
     /// (bookkeeping blobs). Call `set_pins` first: then what those processes could take is free here
     /// as well, and the call costs no more than `retire`. Refuses what does not fit `max_end`, the
     /// file's number of pages, and is of no use after that.
-    pub fn follow(
+    pub(crate) fn follow(
         &mut self,
         deltas: &[Delta],
         used: &[Extent],
@@ -41,7 +41,7 @@ impl Space {
     }
 
     /// Rebuilds the account at open: the base, if any, then deltas and pages as in `follow`.
-    pub fn load(
+    pub(crate) fn load(
         base: Option<&[u8]>,
         start_end: u64,
         deltas: &[Delta],

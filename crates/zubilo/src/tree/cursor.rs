@@ -50,6 +50,11 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
         Ok(cursor)
     }
 
+    /// The order of the keys.
+    pub(crate) fn order(&self) -> &Order {
+        &self.order
+    }
+
     /// The number of the tree's table.
     pub(crate) fn table(&self) -> u32 {
         self.desc.table

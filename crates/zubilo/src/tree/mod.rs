@@ -24,6 +24,7 @@ pub(crate) mod rank;
 pub(crate) mod remove;
 pub(crate) mod remove_range;
 pub(crate) mod run;
+pub(crate) mod seek;
 pub(crate) mod values;
 
 pub(crate) use desc::{TreeDesc, TreeOptions};

@@ -7,10 +7,13 @@
 //!
 //! [`Position`] is a cursor without its pages, to be kept while the pages may not be borrowed.
 
+use std::cmp::Ordering;
+
 use crate::error::{Error, Result};
 use crate::page::{Items, Order, Set, ValueKind};
 
 use super::cursor::Cursor;
+pub use super::seek::Seek;
 use super::values::{Values, values_of};
 use super::{Pages, Path, Ref, Tree};
 use crate::tree::lookup::value_of;
@@ -72,6 +75,7 @@ impl Position {
 }
 
 /// Values of the record under a cursor and the place among them.
+#[derive(Clone)]
 enum ValueCursor<'p, P: Pages<'p>> {
     /// The only value, or behind it.
     One(Behind),
@@ -82,24 +86,10 @@ enum ValueCursor<'p, P: Pages<'p>> {
 /// Whether a cursor stands behind what it is at.
 type Behind = bool;
 
-/// How what is to be found stands to what is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seek {
-    /// The greatest that is less.
-    Less,
-    /// The same, or the greatest that is less.
-    LessOrEqual,
-    /// The same.
-    Equal,
-    /// The same, or the least that is greater.
-    GreaterOrEqual,
-    /// The least that is greater.
-    Greater,
-}
-
 const NOT_FIXED: Error = Error::Incompatible("the table's values are not all of one size");
 
 /// A cursor over pairs.
+#[derive(Clone)]
 pub(crate) struct PairCursor<'p, P: Pages<'p>> {
     pages: P,
     keys: Cursor<'p, P>,
@@ -191,6 +181,12 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
 
     pub(crate) fn has_duplicates(&self) -> bool {
         self.duplicates
+    }
+
+    /// How two records stand to each other in the table.
+    pub(crate) fn compare(&self, a: Pair<'_>, b: Pair<'_>) -> Ordering {
+        let keys = self.keys.order().compare(a.0, b.0);
+        if self.duplicates { keys.then_with(|| self.order.compare(a.1, b.1)) } else { keys }
     }
 
     /// Whether two values are the same in the table's order.
@@ -568,21 +564,31 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
         self.enter(false)
     }
 
-    /// To a value of `key`: `value` itself, or with `or_greater` the first that is not less; nowhere
-    /// when there is none.
-    pub(crate) fn seek_pair(
+    /// To the nearest value of `key` that compares so with `value`; nowhere when there is none.
+    pub(crate) fn seek_value_by(
         &mut self,
+        seek: Seek,
         key: &[u8],
         value: &[u8],
-        or_greater: bool,
     ) -> Result<Option<Pair<'p>>> {
         if self.keys.seek(key)? {
             self.enter(false)?;
-            let found = self.seek_value(value)?;
-            if (found || or_greater)
-                && let Some(pair) = self.pair()?
-            {
-                return Ok(Some(pair));
+            let same = self.seek_value(value)?;
+            let is_there = match seek {
+                Seek::Equal => same,
+                Seek::GreaterOrEqual => self.pair()?.is_some(),
+                Seek::Greater => {
+                    if same {
+                        self.step_value()?
+                    } else {
+                        self.pair()?.is_some()
+                    }
+                }
+                Seek::LessOrEqual if same => true,
+                Seek::LessOrEqual | Seek::Less => self.step_value_back()?,
+            };
+            if is_there {
+                return self.pair();
             }
         }
         self.leave();

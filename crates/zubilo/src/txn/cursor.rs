@@ -1,8 +1,11 @@
 //! Cursors as users have them: a position in a table, moved by hand.
 
+use std::cmp::Ordering;
+use std::fmt;
+
 use crate::dirty::View;
-use crate::error::Result;
-use crate::tree::pair_cursor::{PairCursor, Stand};
+use crate::error::{Error, Result};
+use crate::tree::pair_cursor::{Pair, PairCursor, Stand};
 use crate::tree::{Snapshot, Tree};
 
 pub use crate::tree::pair_cursor::Seek;
@@ -131,7 +134,7 @@ macro_rules! moves {
             key: impl AsRef<[u8]>,
             value: impl AsRef<[u8]>,
         ) -> Result<Option<(&$life [u8], &$life [u8])>> {
-            $run!(self, c => c.seek_pair(key.as_ref(), value.as_ref(), false))
+            $run!(self, c => c.seek_value_by(Seek::Equal, key.as_ref(), value.as_ref()))
         }
 
         /// To the first value under `key` that is not less than `value` (`GET_BOTH_RANGE`); none, and
@@ -141,7 +144,18 @@ macro_rules! moves {
             key: impl AsRef<[u8]>,
             value: impl AsRef<[u8]>,
         ) -> Result<Option<(&$life [u8], &$life [u8])>> {
-            $run!(self, c => c.seek_pair(key.as_ref(), value.as_ref(), true))
+            $run!(self, c => c.seek_value_by(Seek::GreaterOrEqual, key.as_ref(), value.as_ref()))
+        }
+
+        /// To the nearest value under `key` that stands so to `value`; none, and nowhere, when there
+        /// is none (`TO_EXACT_KEY_VALUE_...`).
+        pub fn seek_value_by(
+            &mut self,
+            seek: Seek,
+            key: impl AsRef<[u8]>,
+            value: impl AsRef<[u8]>,
+        ) -> Result<Option<(&$life [u8], &$life [u8])>> {
+            $run!(self, c => c.seek_value_by(seek, key.as_ref(), value.as_ref()))
         }
 
         /// To the nearest key that stands so to `key`: its first value where it is sought upwards or
@@ -236,11 +250,14 @@ macro_rules! moves {
 pub(super) use moves;
 
 /// A position in a table, moved by hand. It borrows its transaction, so the table does not change
-/// under it; to change it through a cursor see [`crate::WriteCursor`].
+/// under it; to change it through a cursor see [`crate::WriteCursor`]. A clone stands where the original
+/// does and moves by itself.
+#[derive(Clone)]
 pub struct Cursor<'t> {
     inner: CursorKind<'t>,
 }
 
+#[derive(Clone)]
 enum CursorKind<'t> {
     Read(PairCursor<'t, Snapshot<'t>>),
     Write(PairCursor<'t, View<'t>>),
@@ -272,6 +289,33 @@ impl<'t> Cursor<'t> {
         Cursor { inner: CursorKind::Write(cursor) }
     }
 
+    fn table(&self) -> u32 {
+        match &self.inner {
+            CursorKind::Read(cursor) => cursor.table(),
+            CursorKind::Write(cursor) => cursor.table(),
+        }
+    }
+
+    fn pair(&self) -> Result<Option<Pair<'t>>> {
+        match &self.inner {
+            CursorKind::Read(cursor) => cursor.pair(),
+            CursorKind::Write(cursor) => cursor.pair(),
+        }
+    }
+
+    /// How the record under this cursor stands to that under another one of the same table, in the
+    /// table's order; none when one of them stands on no record (`cursor_compare`).
+    pub fn compare(&self, other: &Cursor<'_>) -> Result<Option<Ordering>> {
+        if self.table() != other.table() {
+            return Err(Error::Invalid("the cursors are of different tables"));
+        }
+        let (Some(own), Some(others)) = (self.pair()?, other.pair()?) else { return Ok(None) };
+        Ok(Some(match &self.inner {
+            CursorKind::Read(cursor) => cursor.compare(own, others),
+            CursorKind::Write(cursor) => cursor.compare(own, others),
+        }))
+    }
+
     /// As [`Cursor::park`], into a place that was used before, which spares its memory.
     pub fn park_into(&self, parked: &mut ParkedCursor) -> Result<()> {
         match &self.inner {
@@ -281,4 +325,15 @@ impl<'t> Cursor<'t> {
     }
 
     moves!(on, 't);
+}
+
+/// The number of the table, and the key under the cursor.
+impl fmt::Debug for Cursor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.pair().map(|pair| pair.map(|(key, _)| key));
+        f.debug_struct("Cursor")
+            .field("table", &self.table())
+            .field("key", &key)
+            .finish_non_exhaustive()
+    }
 }

@@ -10,6 +10,7 @@ use super::write_table::WriteTable;
 
 /// Three numbers of the user, committed atomically with the transaction that sets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Canary {
     /// The numbers; zeros until they are set.
     pub words: [u64; 3],
@@ -99,6 +100,11 @@ impl WriteTable<'_> {
     /// [`Error::Invalid`] if there are not so many left; none is taken then.
     pub fn next_sequence(&mut self, count: u64) -> Result<u64> {
         self.txn.sequence(self.index, count)
+    }
+
+    /// The number that the table's sequence gives next, as of now.
+    pub fn sequence(&self) -> u64 {
+        self.txn.tree(self.index).desc.sequence
     }
 
     /// As [`WriteTxn::is_dirty`].

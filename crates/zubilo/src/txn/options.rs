@@ -38,6 +38,7 @@ impl KeyOrder {
 
 /// Options of a table, fixed when it is created.
 #[derive(Clone)]
+#[must_use]
 pub struct TableOptions {
     align: u8,
     keys: KeyOrder,

@@ -9,7 +9,7 @@ use crate::dirty::View;
 use crate::error::Result;
 use crate::page::{ValueKind, entry_at};
 use crate::tree::Snapshot;
-use crate::tree::pair_cursor::{Mark, PairCursor, Stand};
+use crate::tree::pair_cursor::{Mark, PairCursor, Seek, Stand};
 
 use super::cursors::Slot;
 use super::raw::RawTable;
@@ -215,6 +215,8 @@ impl RawCursor {
     moves! {
         /// What is under the cursor; none when it stands nowhere, or behind the values of a key.
         current = current();
+        /// The same; where something was deleted the next step forward stays as it is.
+        under = pair();
         /// To the first record; nowhere in an empty table.
         first = first();
         /// To the last record; nowhere in an empty table.
@@ -260,7 +262,7 @@ impl RawCursor {
         exact: bool,
     ) -> Result<Option<RawPair<'static>>> {
         on!(self, c, Ok(None) => {
-            let found = c.seek_pair(key, value, true)?;
+            let found = c.seek_value_by(Seek::GreaterOrEqual, key, value)?;
             Ok(found.filter(|(_, own)| !exact || c.is_same_value(value, own)))
         })
     }

@@ -20,6 +20,7 @@ use super::table::{
 /// A snapshot of the store. It can be used and sent everywhere, by many threads at once; what it
 /// reads stays as it is until it is dropped. While it lives, the pages of this one snapshot are
 /// not reused.
+#[must_use = "the snapshot ends when it is dropped"]
 pub struct ReadTxn {
     env: Arc<EnvInner>,
     reader: ReaderId,
@@ -326,6 +327,16 @@ impl<'t> ReadTable<'t> {
     /// All records in order; a key with many values comes with each of them.
     pub fn iter(&self) -> Iter<'t> {
         self.range::<&[u8]>(..)
+    }
+
+    /// The first record.
+    pub fn first(&self) -> Result<Option<(&'t [u8], &'t [u8])>> {
+        self.cursor().first()
+    }
+
+    /// The last record.
+    pub fn last(&self) -> Result<Option<(&'t [u8], &'t [u8])>> {
+        self.cursor().last()
     }
 
     /// The records with keys inside `range`, in order; `.rev()` goes backwards.

@@ -34,6 +34,7 @@ impl Reader {
 }
 
 /// A read transaction of a [`Reader`].
+#[must_use = "the snapshot ends when it is dropped"]
 pub struct ReadGuard<'r> {
     txn: &'r mut ReadTxn,
 }

@@ -1,5 +1,6 @@
 //! What tables offer in every kind of transaction: figures, iterators, look-ups.
 
+use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
 
 use crate::dirty::View;
@@ -80,6 +81,7 @@ const NO_PREFIXES: Error =
     Error::Invalid("in a caller's order keys with a common prefix need not stand together");
 
 /// Iterator over records in key order, from both ends.
+#[must_use = "iterators read nothing until they are advanced"]
 pub struct Iter<'t> {
     /// What is left of the leaf at the front; taken out of `inner`.
     offsets: std::slice::Iter<'t, [u8; 2]>,
@@ -225,7 +227,10 @@ impl DoubleEndedIterator for Iter<'_> {
     }
 }
 
+impl FusedIterator for Iter<'_> {}
+
 /// Iterator over the values of one key in order, from both ends.
+#[must_use = "iterators read nothing until they are advanced"]
 pub struct ValueIter<'t> {
     inner: EitherValues<'t>,
 }
@@ -278,6 +283,8 @@ impl DoubleEndedIterator for ValueIter<'_> {
         }
     }
 }
+
+impl FusedIterator for ValueIter<'_> {}
 
 /// A record: key and value.
 type Pair<'t> = (&'t [u8], &'t [u8]);

@@ -23,9 +23,11 @@ use crate::tree::{Snapshot, Tree, TreeDesc, lookup, remove};
 use super::cursors::Cursors;
 use super::nested::Savepoint;
 use super::options::{TableOptions, builtin_tree, needs_comparator, unordered_tree};
+use super::table::TableStats;
 use super::write_table::WriteTable;
 
 /// The write transaction. Dropping it aborts it. It belongs to the thread that began it.
+#[must_use = "a write transaction that is dropped is aborted"]
 pub struct WriteTxn {
     pub(super) env: Arc<EnvInner>,
     /// Taken out at the end.
@@ -229,6 +231,18 @@ impl WriteTxn {
     pub fn tables(&self) -> Result<Vec<Vec<u8>>> {
         self.check()?;
         super::read::table_names(&self.ws.view(), &self.main.desc)
+    }
+
+    /// The options of the table `name`, without comparators.
+    pub fn table_options(&mut self, name: impl AsRef<[u8]>) -> Result<TableOptions> {
+        let index = self.open_table(name.as_ref())?.ok_or(Error::NoSuchTable)?;
+        Ok(TableOptions::of_tree(self.tree(index)).without_comparators())
+    }
+
+    /// Figures of the table `name`, which may be in a caller's order.
+    pub fn table_stats(&mut self, name: impl AsRef<[u8]>) -> Result<TableStats> {
+        let index = self.open_table(name.as_ref())?.ok_or(Error::NoSuchTable)?;
+        Ok(TableStats::of(&self.tree(index).desc))
     }
 
     /// Removes a table with all its records.

@@ -88,6 +88,11 @@ impl<'t> WriteCursor<'t> {
         Ok(parked)
     }
 
+    /// The cursor's number in its transaction.
+    pub(crate) fn id(&self) -> CursorId {
+        self.id
+    }
+
     fn table(&mut self) -> Result<usize> {
         Ok(self.txn.cursors.slot_mut(self.id.index())?.table)
     }

@@ -104,6 +104,16 @@ impl WriteTable<'_> {
         self.range::<&[u8]>(..)
     }
 
+    /// The first record, as of now.
+    pub fn first(&self) -> Result<Option<(&[u8], &[u8])>> {
+        self.cursor()?.first()
+    }
+
+    /// The last record, as of now.
+    pub fn last(&self) -> Result<Option<(&[u8], &[u8])>> {
+        self.cursor()?.last()
+    }
+
     /// The records inside `range`, as of now.
     pub fn range<K: AsRef<[u8]>>(&self, keys: impl RangeBounds<K>) -> Result<Iter<'_>> {
         self.txn.check()?;

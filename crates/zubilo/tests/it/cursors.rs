@@ -115,12 +115,33 @@ fn searches(cursor: &mut Cursor<'_>, kind: &Kind, pairs: &Pairs, rng: &mut Rng) 
             let due = sought(pairs, seek, |p| kind.order(p, &pair));
             let found = cursor.seek_pair_by(seek, &k, &v).unwrap();
             assert_at(found, pairs, due, &format!("{seek:?} {pair:?}"));
+            // Among the values of the key alone.
+            let own: Pairs = pairs.iter().filter(|p| p.0 == k).cloned().collect();
+            let due = sought(&own, seek, |p| (kind.values)(&p.1, &v));
+            let found = cursor.seek_value_by(seek, &k, &v).unwrap();
+            assert_at(found, &own, due, &format!("{seek:?} the value of {pair:?}"));
+            assert_eq!(cursor.is_placed().unwrap(), due.is_some_and(|i| i < own.len()));
         }
         let at = pairs.iter().position(|p| p.0 == k && !(kind.values)(&p.1, &v).is_lt());
         assert_at(cursor.seek_value(&k, &v).unwrap(), pairs, at, "the first value not less");
         let at = pairs.iter().position(|p| p.0 == k && p.1 == v);
         assert_at(cursor.seek_pair(&k, &v).unwrap(), pairs, at, "the pair");
     }
+}
+
+/// Clones move by themselves, and know which of two stands before the other.
+fn compared(cursor: &mut Cursor<'_>, kind: &Kind, pairs: &Pairs, rng: &mut Rng) {
+    let unplaced = cursor.clone();
+    for _ in 0..100 {
+        let [a, b] = [0; 2].map(|_| &pairs[rng.below(pairs.len() as u64) as usize]);
+        cursor.seek_pair(&a.0, &a.1).unwrap().expect("it is there");
+        let mut other = cursor.clone();
+        assert_eq!(cursor.compare(&other).unwrap(), Some(Ordering::Equal));
+        other.seek_pair(&b.0, &b.1).unwrap().expect("it is there");
+        assert_eq!(cursor.compare(&other).unwrap(), Some(kind.order(a, b)));
+        assert_eq!(cursor.current().unwrap(), Some((&a.0[..], &a.1[..])));
+    }
+    assert_eq!(cursor.compare(&unplaced).unwrap(), None);
 }
 
 fn steps(cursor: &mut Cursor<'_>, pairs: &Pairs, rng: &mut Rng) {
@@ -201,6 +222,7 @@ fn searches_and_steps_agree_with_a_sorted_list() {
         (0..4).map(|i| fill(&mut write, &i.to_string(), &kinds[i], &mut rng)).collect();
     for (i, pairs) in all.iter().enumerate() {
         let table = write.table_with(i.to_string(), &kinds[i].options).unwrap();
+        compared(&mut table.cursor().unwrap(), &kinds[i], pairs, &mut rng);
         searches(&mut table.cursor().unwrap(), &kinds[i], pairs, &mut rng);
         steps(&mut table.cursor().unwrap(), pairs, &mut rng);
     }
@@ -209,6 +231,7 @@ fn searches_and_steps_agree_with_a_sorted_list() {
     let read = env.read().unwrap();
     for (i, pairs) in all.iter().enumerate() {
         let table = read.table_with(i.to_string(), &kinds[i].options).unwrap();
+        compared(&mut table.cursor(), &kinds[i], pairs, &mut rng);
         searches(&mut table.cursor(), &kinds[i], pairs, &mut rng);
         steps(&mut table.cursor(), pairs, &mut rng);
         let mut cursor = table.cursor();

@@ -174,10 +174,7 @@ impl World {
             known.extend(other.pins.iter());
         }
         other.set_pins(&known.into_iter().collect::<Vec<_>>());
-        other.follow(&[delta], &[], PAGES_MAX).expect("a sound delta");
-        if let Some(blob) = blob {
-            other.take(blob);
-        }
+        other.follow(&[delta], blob.as_slice(), PAGES_MAX).expect("a sound delta");
     }
 
     /// Writes a new base in the course of commit `txn`; its pages appear in no delta.

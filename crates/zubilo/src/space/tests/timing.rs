@@ -85,7 +85,6 @@ fn whole_account() {
     time("decode", &mut || Space::decode(&bytes, &[], PAGES).unwrap().free_pages());
     time("window(256)", &mut || space.window(256).unwrap().1);
     time("window(1024)", &mut || space.window(1024).unwrap().1);
-    time("largest_run", &mut || space.largest_run());
     let mut big = Space::new(1 << 28);
     for group in 0..1 << 14 {
         big.give_back(Extent { first: 3 + group * 16_384, count: 11 });

@@ -1,0 +1,28 @@
+//! The programs that the engine is compared with LMDB by, through the C interface: every combination of
+//! table flags, comparators, cursors in each other's way, nested transactions; the same answers from
+//! LMDB, from the engine and from this library, after each step.
+//! `ZUBILO_SEED` names the first seed, `ZUBILO_PROGRAMS` the number of programs.
+
+mod common;
+
+use differential::api::Api;
+use differential::seeds::{number, run_seeds};
+
+fn library() -> Api {
+    // SAFETY: built from this crate, whose functions are those of lmdb.h.
+    unsafe { Api::load(common::library()) }.expect("the library is loaded")
+}
+
+#[test]
+fn programs_give_the_same_through_the_c_interface() {
+    let seed = number("ZUBILO_SEED", 1);
+    run_seeds(seed, number("ZUBILO_PROGRAMS", 1100), Some(library()));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn very_many_programs_give_the_same_through_the_c_interface() {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seed = number("ZUBILO_SEED", now.map_or(1, |t| t.as_secs()) << 20);
+    run_seeds(seed, number("ZUBILO_PROGRAMS", 30_000), Some(library()));
+}
