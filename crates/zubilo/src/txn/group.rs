@@ -7,13 +7,17 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::env::EnvInner;
 use crate::error::{Error, Result};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 use super::WriteTxn;
+
+#[cfg(all(test, loom))]
+mod model;
 
 /// Closures a leader takes at most, so that no commit grows without bound.
 const BATCH_MAX: usize = 1024;
@@ -98,6 +102,14 @@ impl GroupQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
+
+    /// Moves what is queued to the leader.
+    fn take(&self, batch: &mut Vec<Ticket>) {
+        let mut state = self.lock();
+        let count = state.waiting.len().min(BATCH_MAX);
+        batch.extend(state.waiting.drain(..count));
+        state.expected = count;
+    }
 }
 
 /// Runs `change` as part of a group commit; see [`crate::Env::update`].
@@ -116,7 +128,7 @@ where
     let ticket = Ticket(unsafe {
         std::mem::transmute::<*mut (dyn Job + '_), *mut (dyn Job + 'static)>(pointer)
     });
-    wait_or_lead(env, ticket);
+    wait_or_lead(&env.group, ticket, |batch| lead(env, batch));
     match job.0 {
         Stage::Ended(result) => result,
         Stage::EndedByPanic(panic) => std::panic::resume_unwind(panic),
@@ -124,8 +136,12 @@ where
     }
 }
 
-fn wait_or_lead(env: &Arc<EnvInner>, ticket: Ticket) {
-    let queue = &env.group;
+/// Returns when the job of `ticket` has ended; whoever finds no leader is one, and calls `lead`.
+fn wait_or_lead(
+    queue: &GroupQueue,
+    ticket: Ticket,
+    lead: impl Fn(&mut Vec<Ticket>) -> Result<(), Arc<Error>>,
+) {
     let mut state = queue.lock();
     state.waiting.push(ticket);
     loop {
@@ -140,7 +156,7 @@ fn wait_or_lead(env: &Arc<EnvInner>, ticket: Ticket) {
         state.leading = true;
         drop(state);
         let mut batch = Vec::new();
-        let led = catch_unwind(AssertUnwindSafe(|| lead(env, &mut batch)));
+        let led = catch_unwind(AssertUnwindSafe(|| lead(&mut batch)));
         let (outcome, panic) = match led {
             Ok(outcome) => (outcome, None),
             Err(panic) => (Err(Arc::new(Error::TxnBroken)), Some(panic)),
@@ -184,12 +200,7 @@ fn lead(env: &Arc<EnvInner>, batch: &mut Vec<Ticket>) -> Result<(), Arc<Error>> 
         gather(&env.group);
     }
     let txn = WriteTxn::begin(env, true);
-    {
-        let mut state = env.group.lock();
-        let count = state.waiting.len().min(BATCH_MAX);
-        batch.extend(state.waiting.drain(..count));
-        state.expected = count;
-    }
+    env.group.take(batch);
     let mut txn = match txn {
         Ok(Some(txn)) => txn,
         Ok(None) => return Err(Arc::new(Error::Busy("the writer lock is taken"))),
