@@ -83,8 +83,9 @@ fn dump(read: &ReadTxn, names: &[Vec<u8>], writer: &mut dyn Writer) -> Done<()> 
         if !writer.keeps_options() && !is_plain(&table.options()) {
             let name = escape(name);
             progress.note(&format!(
-                "zubilo: dump: the table \"{name}\" has an order or many values under a key, which \
-                 this format does not tell: make the table before you load it"
+                "zubilo: dump: the table \"{name}\" has an order, many values under a key, counted \
+                 records or aligned values, which this format does not tell: make the table \
+                 before you load it"
             ));
         }
         writer.table(name, &table.options())?;
@@ -104,5 +105,8 @@ fn dump(read: &ReadTxn, names: &[Vec<u8>], writer: &mut dyn Writer) -> Done<()> 
 
 /// Whether a table has what a new one has without being asked.
 fn is_plain(options: &TableOptions) -> bool {
-    options.keys() == KeyOrder::Bytes && !options.has_duplicates()
+    options.keys() == KeyOrder::Bytes
+        && !options.has_duplicates()
+        && !options.is_counted()
+        && options.alignment() == 1
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ExportArgs) -> Done {
     let store = Store { used_bytes: info.used_len, max_readers: info.max_readers };
     let writer = TextWriter::new(Out::new(), args.print, store);
     let mut export = Export {
-        writer: writer.unnamed(UNNAMED),
+        writer: writer.for_lmdb(UNNAMED),
         progress: Progress::records("exporting", tables.iter().map(|t| t.records).sum()),
         done: 0,
     };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use zubilo::{Env, Options, WriteTxn};
+use zubilo::{Env, Options, TableOptions, WriteTable, WriteTxn};
 
 use crate::encoding::{EncodingArgs, clip, escape};
 use crate::failure::{Code, Doing, Done, Failure};
@@ -189,9 +189,9 @@ impl<'l> Load<'l> {
             Some(txn) => txn,
             none => none.insert(self.args.write.begin(self.env)?),
         };
-        let opened = match event {
-            Event::Table => txn.table_or_create_with(&entry.table, &entry.options),
-            Event::Record => txn.table_or_create(&entry.table),
+        let opened = match (event, &entry.options) {
+            (Event::Table, Some(told)) => open_told(txn, &entry.table, told),
+            _ => txn.table_or_create(&entry.table),
         };
         let mut table = opened.map_err(|error| Failure::store(what(), &error))?;
         if self.table.as_ref() != Some(&entry.table) {
@@ -244,6 +244,25 @@ impl<'l> Load<'l> {
             Stop::Io(error) => Failure::io(format!("read {input}"), &error),
         }
     }
+}
+
+/// Opens or makes a table as the input tells. What LMDB's dumps cannot tell, a table that exists keeps.
+fn open_told<'t>(
+    txn: &'t mut WriteTxn,
+    name: &[u8],
+    told: &TableOptions,
+) -> zubilo::Result<WriteTable<'t>> {
+    let mut options = told.clone();
+    if let Ok(table) = txn.table(name) {
+        let existing = table.options();
+        if told.alignment() == 1 {
+            options = options.align_values(existing.alignment());
+        }
+        if existing.is_counted() {
+            options = options.counted();
+        }
+    }
+    txn.table_or_create_with(name, &options)
 }
 
 fn interrupted() -> Failure {

@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use zubilo::{PutFlags, Seek};
+use zubilo::{ParkedCursor, PutFlags, Seek};
 
 use crate::codec::{Key, Value};
 use crate::error::Result;
@@ -158,6 +158,16 @@ pub(crate) fn both<K: Value, V: Value, R>(
 
 impl<'t, K: Key, V: Value> Cursor<'t, K, V> {
     moves!('t);
+
+    /// Where the cursor stands, to go on there in another transaction; see [`ParkedCursor`].
+    pub fn park(&self) -> Result<ParkedCursor> {
+        Ok(self.inner.park()?)
+    }
+
+    /// As [`Cursor::park`], into a place that was used before, which spares its memory.
+    pub fn park_into(&self, parked: &mut ParkedCursor) -> Result<()> {
+        Ok(self.inner.park_into(parked)?)
+    }
 }
 
 impl<'t, K: Key, V: Key> Cursor<'t, K, V> {
@@ -166,6 +176,11 @@ impl<'t, K: Key, V: Key> Cursor<'t, K, V> {
 
 impl<K: Key, V: Value> WriteCursor<'_, K, V> {
     moves!('_);
+
+    /// Where the cursor stands, to go on there in another transaction; see [`ParkedCursor`].
+    pub fn park(&mut self) -> Result<ParkedCursor> {
+        Ok(self.inner.park()?)
+    }
 
     /// Stores a record and places the cursor on it; false if a flag forbids it.
     pub fn put(&mut self, key: K::Input<'_>, value: V::Input<'_>, flags: PutFlags) -> Result<bool> {

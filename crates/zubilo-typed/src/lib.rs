@@ -45,6 +45,7 @@ mod codec;
 mod cursor;
 mod error;
 mod iter;
+mod methods;
 mod multimap;
 mod read;
 mod table;

@@ -3,12 +3,11 @@
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
-use zubilo::TableStats;
-
 use crate::codec::{Key, Prefix, Value};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::iter::{Records, encoded_prefix, encoded_range};
+use crate::methods::{counting, figures, reading};
 
 /// A table as a read transaction sees it. What it gives lives as long as the transaction.
 pub struct ReadTable<'t, K, V> {
@@ -43,48 +42,7 @@ impl<'t, K: Key, V: Value> ReadTable<'t, K, V> {
         Ok(K::encoded(key, |key| self.inner.get(key))??.is_some())
     }
 
-    /// All records in the order of their keys.
-    pub fn iter(&self) -> Records<'t, K, V> {
-        Records::new(self.inner.iter())
-    }
-
-    /// The records with keys inside `range`; `.rev()` goes backwards.
-    pub fn range<'k>(&self, range: impl RangeBounds<K::Input<'k>>) -> Result<Records<'t, K, V>> {
-        Ok(Records::new(self.inner.range(encoded_range::<K>(range)?)))
-    }
-
-    /// The records whose keys begin so; see [`Prefix`].
-    pub fn prefix(&self, prefix: impl Prefix<K>) -> Result<Records<'t, K, V>> {
-        Ok(Records::new(self.inner.prefix(encoded_prefix(prefix)?)))
-    }
-
-    /// The first record.
-    pub fn first(&self) -> Result<Option<(K::View<'t>, V::View<'t>)>> {
-        self.iter().next().transpose()
-    }
-
-    /// The last record.
-    pub fn last(&self) -> Result<Option<(K::View<'t>, V::View<'t>)>> {
-        self.iter().next_back().transpose()
-    }
-
-    /// A cursor that stands nowhere yet.
-    pub fn cursor(&self) -> Cursor<'t, K, V> {
-        Cursor::new(self.inner.cursor())
-    }
-
-    /// Number of records.
-    pub fn len(&self) -> u64 {
-        self.inner.len()
-    }
-
-    /// True without records.
-    pub fn is_empty(&self) -> bool {
-        self.inner.is_empty()
-    }
-
-    /// Figures of the table.
-    pub fn stats(&self) -> TableStats {
-        self.inner.stats()
-    }
+    reading!();
+    counting!('t);
+    figures!();
 }

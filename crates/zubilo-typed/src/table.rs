@@ -20,11 +20,18 @@ pub const TYPES: &str = "zubilo.types";
 struct Definition {
     name: Cow<'static, str>,
     version: &'static str,
+    counted: bool,
 }
 
 impl Definition {
     const fn new(name: &'static str) -> Definition {
-        Definition { name: Cow::Borrowed(name), version: "" }
+        Definition { name: Cow::Borrowed(name), version: "", counted: false }
+    }
+
+    /// The options that do not follow from the types.
+    fn options(&self) -> TableOptions {
+        let options = TableOptions::new();
+        if self.counted { options.counted() } else { options }
     }
 
     /// The types as they are noted.
@@ -139,13 +146,40 @@ macro_rules! definition {
             /// The same, for a name that is made at run time.
             pub fn named(name: impl Into<String>) -> Self {
                 let name = Cow::Owned(name.into());
-                $name { definition: Definition { name, version: "" }, types: PhantomData }
+                let definition = Definition { name, version: "", counted: false };
+                $name { definition, types: PhantomData }
             }
 
             /// Notes a word of the caller's with the types, for what they do not tell, such as the
             /// fields of a serde type. A table of another version is refused like one of other types.
             pub const fn version(mut self, version: &'static str) -> Self {
                 self.definition.version = version;
+                self
+            }
+
+            /// Counts the table's records, so that the n-th one, the rank of a key and the number of
+            /// records in a range cost a look-up or two; see [`TableOptions::counted`]. A table is
+            /// counted or not from its creation on, and the definition must say the same.
+            ///
+            /// ```
+            /// # use zubilo_typed::Table;
+            /// const SCORES: Table<u32, &str> = Table::new("scores").counted();
+            /// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+            /// let mut txn = env.write()?;
+            /// let mut scores = SCORES.open_mut(&mut txn)?;
+            /// for (points, name) in [(310, "Ada"), (190, "Bo"), (250, "Cy")] {
+            ///     scores.put(points, name)?;
+            /// }
+            /// assert_eq!(scores.nth(1)?, Some((250, "Cy")));
+            /// assert_eq!(scores.rank(300)?, 2);
+            /// assert_eq!(scores.range_len(200..)?, 2);
+            /// # Ok(())
+            /// # }
+            /// # let dir = tempfile::tempdir().unwrap();
+            /// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+            /// ```
+            pub const fn counted(mut self) -> Self {
+                self.definition.counted = true;
                 self
             }
 
@@ -161,31 +195,31 @@ macro_rules! definition {
 
             /// Opens the table to read.
             pub fn open<'t>(&self, txn: &'t ReadTxn) -> Result<$read<'t, K, V>> {
-                self.definition.open(txn, &self.types(), &Self::options()).map($read::new)
+                self.definition.open(txn, &self.types(), &self.options()).map($read::new)
             }
 
             /// Opens the table to read and change it, and makes it if there is none.
             pub fn open_mut<'t>(&self, txn: &'t mut WriteTxn) -> Result<$write<'t, K, V>> {
-                self.definition.open_mut(txn, &self.types(), &Self::options()).map($write::new)
+                self.definition.open_mut(txn, &self.types(), &self.options()).map($write::new)
             }
 
             /// Notes the types of a table that was made through the byte interface, or of another
             /// version. That its records are of these types is the caller's promise; where they are
             /// not, reading gives errors or wrong values.
             pub fn adopt(&self, txn: &mut WriteTxn) -> Result<()> {
-                self.definition.adopt(txn, &self.types(), &Self::options())
+                self.definition.adopt(txn, &self.types(), &self.options())
             }
 
             /// Removes the table with all its records and what is noted about it; tells whether there
             /// was one.
             pub fn drop_table(&self, txn: &mut WriteTxn) -> Result<bool> {
-                self.definition.drop_table(txn, &self.types(), &Self::options())
+                self.definition.drop_table(txn, &self.types(), &self.options())
             }
 
             /// As [`Self::open_mut`], to come back to the table in the same transaction without
             /// another look-up: so several tables can be changed by turns.
             pub fn handle(&self, txn: &mut WriteTxn) -> Result<Handle<Self>> {
-                let table = self.definition.open_mut(txn, &self.types(), &Self::options())?;
+                let table = self.definition.open_mut(txn, &self.types(), &self.options())?;
                 Ok(Handle { id: table.id(), of: PhantomData })
             }
         }
@@ -269,15 +303,15 @@ impl<T> Copy for Handle<T> {}
 
 impl<K: Key, V: Value> Table<K, V> {
     /// The options the table has, for those who open it through the byte interface.
-    pub fn options() -> TableOptions {
-        TableOptions::new().key_order(K::ORDER).align_values(V::ALIGN)
+    pub fn options(&self) -> TableOptions {
+        self.definition.options().key_order(K::ORDER).align_values(V::ALIGN)
     }
 }
 
 impl<K: Key, V: Key> Multimap<K, V> {
     /// The options the table has, for those who open it through the byte interface.
-    pub fn options() -> TableOptions {
-        let options = TableOptions::new().key_order(K::ORDER).duplicates();
+    pub fn options(&self) -> TableOptions {
+        let options = self.definition.options().key_order(K::ORDER).duplicates();
         // Values of one size are packed; of size 0 there is one, so nothing to be gained.
         let options = match V::WIDTH {
             Some(width) if width > 0 => options.fixed_duplicates(),

@@ -61,7 +61,7 @@ fn strings_are_read_where_they_lie() -> Result<()> {
     txn.commit()?;
     let read = env.read()?;
     let typed = CITIES.open(&read)?.get(("de", 1))?.unwrap();
-    let raw = read.table_with("cities", &Table::<(&str, u32), &str>::options())?;
+    let raw = read.table_with("cities", &CITIES.options())?;
     let raw = raw.iter().next().unwrap()?.1;
     assert_eq!(typed.as_ptr(), raw.as_ptr());
     Ok(())
@@ -134,6 +134,39 @@ fn a_write_cursor_changes_its_table() -> Result<()> {
     assert_eq!(numbers.delete_range(..0)?, 4);
     numbers.clear()?;
     assert!(numbers.is_empty());
+    Ok(())
+}
+
+#[test]
+fn a_cursor_goes_on_in_another_transaction() -> Result<()> {
+    let (_dir, env) = store();
+    let mut txn = env.write()?;
+    let mut degrees = DEGREES.open_mut(&mut txn)?;
+    for (key, value) in [(-1, 1.0), (-1, 2.0), (3, 0.5)] {
+        degrees.insert(key, value)?;
+    }
+    txn.commit()?;
+    let read = env.read()?;
+    let mut cursor = DEGREES.open(&read)?.cursor();
+    assert_eq!(cursor.first()?, Some((-1, 1.0)));
+    let mut parked = cursor.park()?;
+    drop(read);
+
+    let mut txn = env.write()?;
+    let mut degrees = DEGREES.open_mut(&mut txn)?;
+    let mut cursor = degrees.resume_mut(&parked)?;
+    cursor.delete()?;
+    assert_eq!(cursor.next()?, Some((-1, 2.0)));
+    parked = cursor.park()?;
+    drop(cursor);
+    assert_eq!(degrees.resume(&parked)?.current()?, Some((-1, 2.0)));
+    txn.commit()?;
+
+    let read = env.read()?;
+    let mut cursor = DEGREES.open(&read)?.resume(&parked)?;
+    assert_eq!(cursor.next()?, Some((3, 0.5)));
+    cursor.park_into(&mut parked)?;
+    assert_eq!(DEGREES.open(&read)?.resume(&parked)?.prev()?, Some((-1, 2.0)));
     Ok(())
 }
 

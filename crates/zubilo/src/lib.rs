@@ -74,9 +74,9 @@ pub use error::{Error, Result};
 pub use num::{PageNo, TxnId};
 pub use salvage::{Salvage, SalvageCount, SalvagedTable};
 pub use txn::{
-    Canary, Comparator, Cursor, CursorId, Iter, KeyOrder, OwnedValue, PackedValues, PutFlags,
-    ReadGuard, ReadTable, ReadTxn, Reader, Seek, Straggler, TableHandle, TableId, TableOptions,
-    TableStats, ValueIter, WriteCursor, WriteTable, WriteTxn,
+    Canary, Comparator, Cursor, CursorId, Iter, KeyOrder, OwnedValue, PackedValues, ParkedCursor,
+    PutFlags, ReadGuard, ReadTable, ReadTxn, Reader, Seek, Straggler, TableHandle, TableId,
+    TableOptions, TableStats, ValueIter, WriteCursor, WriteTable, WriteTxn,
 };
 
 /// Programs that must not compile; see `tests/it/types.rs` for what is asserted at run time.

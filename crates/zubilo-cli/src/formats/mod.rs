@@ -56,8 +56,8 @@ pub(crate) struct Entry {
     pub(crate) table: Vec<u8>,
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
-    /// What is fixed about the table, as far as the format tells.
-    pub(crate) options: TableOptions,
+    /// What is fixed about the table; none if the format does not tell.
+    pub(crate) options: Option<TableOptions>,
 }
 
 /// What is wrong with the input, and where.

@@ -13,8 +13,9 @@
 //!
 //! In `print` a byte outside of printable ASCII, and the backslash, is `\` and two hex digits. Some
 //! releases of `mdb_dump` leave the backslash alone, so it is never written bare here: `\5c` means
-//! the same to all. A name that fits no line stands in escapes, and exactly in a line `name_hex=`,
-//! which `mdb_load` passes over.
+//! the same to all. A name that fits no line stands in escapes, and exactly in a line `name_hex=`.
+//! What LMDB's tables do not have stands in `align=` and `counted=`, only where a table has it.
+//! `mdb_load` passes over these three words.
 
 use std::io::BufRead;
 
@@ -58,6 +59,9 @@ struct Flags {
     dupfixed: bool,
     integerdup: bool,
     reversedup: bool,
+    /// Not LMDB's: to how many bytes values are aligned, and whether records are counted.
+    align: Option<u8>,
+    counted: bool,
 }
 
 impl Flags {
@@ -69,7 +73,8 @@ impl Flags {
             (false, true) => KeyOrder::Integer,
             (false, false) => KeyOrder::Bytes,
         };
-        let options = TableOptions::new().key_order(keys);
+        let options = TableOptions::new().key_order(keys).align_values(self.align.unwrap_or(1));
+        let options = if self.counted { options.counted() } else { options };
         if !self.dupsort {
             return options;
         }
@@ -126,7 +131,7 @@ impl<R: BufRead> TextReader<R> {
     fn begin(&mut self, header: Header, into: &mut Entry) {
         let name = header.exact_name.or(header.name);
         into.table = name.unwrap_or_else(|| self.default_table.clone());
-        into.options = header.flags.options();
+        into.options = Some(header.flags.options());
         self.section = Some(header.section);
     }
 
@@ -204,6 +209,11 @@ impl Header {
             b"dupfixed" => self.flags.dupfixed = is_on,
             b"integerdup" => self.flags.integerdup = is_on,
             b"reversedup" => self.flags.reversedup = is_on,
+            b"align" => match std::str::from_utf8(value).ok().and_then(|v| v.parse().ok()) {
+                Some(bytes @ (1 | 2 | 4 | 8 | 16)) => self.flags.align = Some(bytes),
+                _ => return Err(format!("align {}: 1, 2, 4, 8 or 16 expected", shown(value))),
+            },
+            b"counted" => self.flags.counted = is_on,
             _ => {}
         }
         Ok(())
@@ -259,6 +269,8 @@ pub(crate) struct TextWriter {
     store: Store,
     /// The table that is written without a name.
     unnamed: Option<Vec<u8>>,
+    /// Words of this project are left out.
+    for_lmdb: bool,
     buffer: Vec<u8>,
 }
 
@@ -281,12 +293,13 @@ const MAP_LEAST: u64 = 16 << 20;
 
 impl TextWriter {
     pub(crate) fn new(out: Out, print: bool, store: Store) -> TextWriter {
-        TextWriter { out, print, store, unnamed: None, buffer: Vec::new() }
+        TextWriter { out, print, store, unnamed: None, for_lmdb: false, buffer: Vec::new() }
     }
 
-    /// Writes a table as the unnamed one.
-    pub(crate) fn unnamed(mut self, name: &[u8]) -> TextWriter {
-        self.unnamed = Some(name.to_vec());
+    /// Writes what LMDB knows and nothing else, and a table as the unnamed one.
+    pub(crate) fn for_lmdb(mut self, unnamed: &[u8]) -> TextWriter {
+        self.unnamed = Some(unnamed.to_vec());
+        self.for_lmdb = true;
         self
     }
 
@@ -338,6 +351,12 @@ impl Writer for TextWriter {
                 self.out.line(&format!("{flag}=1"))?;
             }
         }
+        if !self.for_lmdb && options.alignment() > 1 {
+            self.out.line(&format!("align={}", options.alignment()))?;
+        }
+        if !self.for_lmdb && options.is_counted() {
+            self.out.line("counted=1")?;
+        }
         self.out.line("HEADER=END")
     }
 
@@ -384,6 +403,8 @@ mod tests {
             ("VERSION=4\nHEADER=END\n", 1, "version"),
             ("VERSION=3\nformat=csv\n", 2, "format"),
             ("VERSION=3\ntype=hash\n", 2, "type"),
+            ("VERSION=3\nalign=3\n", 2, "align"),
+            ("VERSION=3\nalign=\n", 2, "align"),
             ("VERSION=3\nnonsense\n", 2, "header"),
             ("VERSION=3\n", 1, "ends inside"),
             (&format!("{head} a\n"), 5, "value of the last key"),
@@ -411,9 +432,9 @@ mod tests {
         let on = |options: &TableOptions| -> Vec<_> {
             flags(options).into_iter().filter(|flag| flag.1).map(|flag| flag.0).collect()
         };
-        assert_eq!(on(&entry.options), ["dupsort", "integerkey", "reversedup"]);
+        assert_eq!(on(entry.options.as_ref().unwrap()), ["dupsort", "integerkey", "reversedup"]);
         assert_eq!(reader.next(&mut entry).unwrap(), Some(Event::Table));
-        assert!(on(&entry.options).is_empty());
+        assert!(on(entry.options.as_ref().unwrap()).is_empty());
         assert_eq!(reader.next(&mut entry).unwrap(), None);
     }
 }

@@ -1,6 +1,11 @@
 //! What is dumped can be loaded, in every format, whatever the bytes.
 
+use std::io::Write;
+
+use zubilo::{KeyOrder, Options, TableOptions};
+
 use crate::harness::{Model, Place, contents, random, random_model, run, run_with, small_model};
+use crate::originals::original;
 
 /// Names of formats with arguments for dump and load.
 const FORMATS: [&[&str]; 6] = [
@@ -130,4 +135,112 @@ fn existing_keys_are_replaced_kept_or_refused() {
     assert_eq!(run(&["get", &store, "a", "z"]).ok(), "1\nnew\n");
     load("replace").code(0);
     assert_eq!(run(&["get", &store, "a"]).ok(), "new\n");
+}
+
+/// A table of every kind of layout, with a record that fits all.
+fn layouts() -> Vec<(String, TableOptions)> {
+    let orders = [KeyOrder::Bytes, KeyOrder::Reversed, KeyOrder::Integer];
+    let mut all = Vec::new();
+    for order in orders {
+        let keys = || TableOptions::new().key_order(order);
+        for align in [1, 2, 4, 8, 16] {
+            all.push((format!("{order:?} {align}"), keys().align_values(align)));
+        }
+        all.push((format!("{order:?} many"), keys().duplicates()));
+        all.push((format!("{order:?} fixed"), keys().fixed_duplicates()));
+    }
+    let counted = all.iter().map(|(n, o)| (format!("{n} counted"), o.clone().counted()));
+    let counted: Vec<_> = counted.collect();
+    all.into_iter().chain(counted).collect()
+}
+
+fn store_of_layouts(place: &Place) -> String {
+    let env = Options::new().open(place.path("layouts")).unwrap();
+    let mut txn = env.write().unwrap();
+    for (name, options) in layouts() {
+        let mut table = txn.create_table(&name, options).unwrap();
+        for n in 0..20u64 {
+            table.put(n.to_le_bytes(), (n * n).to_le_bytes()).unwrap();
+        }
+    }
+    txn.commit().unwrap();
+    env.close().unwrap();
+    place.arg("layouts")
+}
+
+#[track_caller]
+fn assert_layouts(store: &str) {
+    let env = Options::new().read_only(true).open(store).unwrap();
+    let read = env.read().unwrap();
+    let all = layouts();
+    assert_eq!(read.tables().unwrap().len(), all.len());
+    for (name, options) in all {
+        let table = read.table_with(&name, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(table.len(), 20, "{name}");
+        assert_eq!(table.nth(3).is_ok(), options.is_counted(), "{name}");
+        for record in table.iter() {
+            let value = record.unwrap().1;
+            assert!(value.as_ptr().addr().is_multiple_of(options.alignment().into()), "{name}");
+        }
+    }
+}
+
+#[test]
+fn layouts_of_tables_survive_the_text_formats() {
+    let place = Place::new();
+    let store = store_of_layouts(&place);
+    for format in ["bytevalue", "print"] {
+        let dumped = dump(&store, &["-f", format]);
+        let copy = place.arg(format);
+        load(&copy, &["-f", format], &[], &dumped);
+        assert_layouts(&copy);
+        assert!(dump(&copy, &["-f", format]) == dumped, "{format}");
+        // Into tables that exist so.
+        load(&copy, &["-f", format], &[], &dumped);
+        assert_layouts(&copy);
+        // The original takes the dump, without what it does not know.
+        let lmdb = place.arg(&format!("{format}.mdb"));
+        if original("mdb_load", &["-n", &lmdb], &dumped).is_none() {
+            // Past the test harness, which would swallow it.
+            let note = b"mdb_load is not on this machine: dumps were not compared\n";
+            std::io::stderr().write_all(note).unwrap();
+            continue;
+        }
+        run(&["import", &lmdb, &place.arg(&format!("{format} back"))]).code(0);
+        let back = contents(place.path(&format!("{format} back")));
+        assert!(back == contents(&store), "{format}");
+    }
+}
+
+#[test]
+fn an_export_says_nothing_that_lmdb_does_not_know() {
+    let place = Place::new();
+    let store = store_of_layouts(&place);
+    let dumped = run(&["export", &store]).ok();
+    assert!(dumped.contains("dupfixed=1"));
+    for word in ["align", "counted", "name_hex"] {
+        assert!(!dumped.contains(&format!("{word}=")), "{word}");
+    }
+    // Tables that exist keep what such a dump does not tell.
+    run_with(&["load", &store], dumped.as_bytes()).ok();
+    assert_layouts(&store);
+    // What it tells must be so.
+    let told = b"VERSION=3\ndatabase=Bytes 1\ncounted=1\nHEADER=END\nDATA=END\n";
+    run_with(&["load", &store], told).code(4).says("line 1");
+    let told = b"VERSION=3\ndatabase=Bytes 4\nalign=8\nHEADER=END\nDATA=END\n";
+    run_with(&["load", &store], told).code(4).says("line 1");
+}
+
+#[test]
+fn tables_made_before_are_filled_by_formats_that_do_not_tell_their_layout() {
+    let place = Place::new();
+    let store = store_of_layouts(&place);
+    for format in ["csv", "jsonl"] {
+        let run = run(&["dump", &store, "-f", format]).code(0);
+        let run = run.says("\"Bytes 1 counted\" has").says("\"Bytes many\" has");
+        assert!(!run.err.contains("\"Bytes 1\" has"), "{}", run.err);
+        run_with(&["drop", &store, "-t", "Bytes many", "--empty"], b"").code(0);
+        load(&store, &["-f", format], &[], &run.out);
+        assert_layouts(&store);
+    }
 }

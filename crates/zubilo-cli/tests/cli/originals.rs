@@ -111,7 +111,12 @@ pub(crate) fn original(tool: &str, args: &[&str], input: &[u8]) -> Option<Vec<u8
     });
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{tool} {args:?}: {told}");
-    assert!(told.is_empty(), "{tool} {args:?}: {told}");
+    // What only this project's tables have.
+    let passed_over = |line: &&str| {
+        ["align", "counted"].iter().any(|w| line.ends_with(&format!("keyword ignored: {w}")))
+    };
+    let told: Vec<_> = told.lines().filter(|line| !passed_over(line)).collect();
+    assert!(told.is_empty(), "{tool} {args:?}: {told:?}");
     Some(output.stdout)
 }
 

@@ -1,5 +1,5 @@
 //! What the store needs from the operating system: the data file with its memory map, the
-//! primitives under the lock file, and facts about processes. One folder per system; this file is
+//! primitives under the lock file, memory, and facts about processes. One folder per system; this file is
 //! the facade and knows none of them.
 //!
 //! Invariants:
@@ -26,7 +26,7 @@ compile_error!("Zubilo runs on Linux so far: add a folder beside platform/linux"
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub(crate) use system::{LockFile, Locked, Process, RobustMutex, SharedMap};
+pub(crate) use system::{LARGE_PAGE, LockFile, Locked, Memory, Process, RobustMutex, SharedMap};
 
 /// Which file this is, whatever path led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

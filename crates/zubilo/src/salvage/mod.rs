@@ -355,6 +355,7 @@ impl SalvagedTable {
             _ => KeyOrder::Bytes,
         };
         let options = TableOptions::new().key_order(order(stored.order));
+        let options = if stored.is_counted() { options.counted() } else { options };
         if !stored.has_duplicates() {
             return options.align_values(stored.align);
         }

@@ -50,6 +50,11 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
         Ok(cursor)
     }
 
+    /// The number of the tree's table.
+    pub(crate) fn table(&self) -> u32 {
+        self.desc.table
+    }
+
     /// The way to the position.
     pub(crate) fn into_path(self) -> Path {
         self.path

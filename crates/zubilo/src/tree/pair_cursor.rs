@@ -165,6 +165,17 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
         Position { path: self.keys.into_path(), values, stand, mark, eof }
     }
 
+    /// The same, of a cursor that stands on no record.
+    pub(crate) fn off_records(&self) -> Position {
+        let (stand, mark, eof) = (self.stand, self.mark, self.eof);
+        Position { stand, mark, eof, ..Position::default() }
+    }
+
+    /// The table's number.
+    pub(crate) fn table(&self) -> u32 {
+        self.keys.table()
+    }
+
     pub(crate) fn stand(&self) -> Stand {
         self.stand
     }

@@ -7,6 +7,8 @@ use crate::tree::{Snapshot, Tree};
 
 pub use crate::tree::pair_cursor::Seek;
 
+use super::parked::ParkedCursor;
+
 /// Values of one size as they lie in the store, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedValues<'t> {
@@ -255,11 +257,27 @@ macro_rules! on {
 
 impl<'t> Cursor<'t> {
     pub(crate) fn reading(pages: Snapshot<'t>, tree: &Tree) -> Cursor<'t> {
-        Cursor { inner: CursorKind::Read(PairCursor::new(pages, tree)) }
+        Cursor::of_reading(PairCursor::new(pages, tree))
     }
 
     pub(crate) fn writing(pages: View<'t>, tree: &Tree) -> Cursor<'t> {
-        Cursor { inner: CursorKind::Write(PairCursor::new(pages, tree)) }
+        Cursor::of_writing(PairCursor::new(pages, tree))
+    }
+
+    pub(super) fn of_reading(cursor: PairCursor<'t, Snapshot<'t>>) -> Cursor<'t> {
+        Cursor { inner: CursorKind::Read(cursor) }
+    }
+
+    pub(super) fn of_writing(cursor: PairCursor<'t, View<'t>>) -> Cursor<'t> {
+        Cursor { inner: CursorKind::Write(cursor) }
+    }
+
+    /// As [`Cursor::park`], into a place that was used before, which spares its memory.
+    pub fn park_into(&self, parked: &mut ParkedCursor) -> Result<()> {
+        match &self.inner {
+            CursorKind::Read(cursor) => parked.note(cursor),
+            CursorKind::Write(cursor) => parked.note(cursor),
+        }
     }
 
     moves!(on, 't);

@@ -80,6 +80,16 @@ impl Slot {
         if !std::mem::take(&mut self.parked) {
             return PairCursor::resume(pages, tree, position);
         }
+        self.sought(pages, tree, &position)
+    }
+
+    /// A cursor that has sought the key and value that are noted.
+    fn sought<'w, P: Pages<'w>>(
+        &self,
+        pages: P,
+        tree: &Tree,
+        position: &Position,
+    ) -> Result<PairCursor<'w, P>> {
         let mut cursor = PairCursor::new(pages, tree);
         let value = (self.at == At::Value).then_some(&self.value[..]);
         let found = cursor.seek_back(&self.key, value, self.at == At::Behind)?;
@@ -88,6 +98,40 @@ impl Slot {
             cursor.set_flags(position.mark, position.eof);
         }
         Ok(cursor)
+    }
+
+    /// The cursor at the place that `note` has kept, as often as wanted.
+    pub(super) fn again<'w, P: Pages<'w>>(
+        &self,
+        pages: P,
+        tree: &Tree,
+    ) -> Result<PairCursor<'w, P>> {
+        if self.parked {
+            return self.sought(pages, tree, &self.position);
+        }
+        PairCursor::resume(pages, tree, self.position.clone())
+    }
+
+    /// Stands nowhere; the memory for keys and values is kept.
+    pub(super) fn forget(&mut self) {
+        self.position = Position::default();
+        self.parked = false;
+    }
+
+    /// Whether it stands on a record, or behind the last one.
+    pub(super) fn is_placed(&self) -> bool {
+        self.position.stand != Stand::Unset
+    }
+
+    /// The key that is noted.
+    pub(super) fn noted_key(&self) -> Option<&[u8]> {
+        self.parked.then_some(&self.key[..])
+    }
+
+    /// Stands where another does that `note` has kept.
+    pub(super) fn place_as(&mut self, other: &Slot) {
+        let (serial, table) = (self.serial, self.table);
+        *self = Slot { serial, table, ..other.clone() };
     }
 
     /// Keeps the place of a cursor that was resumed; after an error it stands nowhere.
@@ -102,17 +146,16 @@ impl Slot {
             return Ok(());
         }
         let cursor = self.resume(pages, tree)?;
-        self.note(cursor)
+        self.note(&cursor)
     }
 
     /// Keeps the key and value that a cursor stands on.
-    pub(super) fn note<'w, P: Pages<'w>>(&mut self, cursor: PairCursor<'w, P>) -> Result<()> {
-        self.parked = false;
+    pub(super) fn note<'w, P: Pages<'w>>(&mut self, cursor: &PairCursor<'w, P>) -> Result<()> {
+        self.forget();
         if cursor.stand() != Stand::On {
-            self.position = cursor.detach();
+            self.position = cursor.off_records();
             return Ok(());
         }
-        self.position = Position::default();
         let Some(key) = cursor.key()? else { return Ok(()) };
         self.key.clear();
         self.key.extend_from_slice(key);
@@ -215,7 +258,7 @@ impl WriteTxn {
         Ok(WriteTable { txn: self, index })
     }
 
-    fn index_of(&self, id: TableId) -> Result<usize> {
+    pub(super) fn index_of(&self, id: TableId) -> Result<usize> {
         self.check()?;
         let known = self.tables.get(id.table).is_some_and(|t| {
             !t.gone && t.tree.desc.table == id.identity && id.txn == self.cursors.txn
@@ -339,10 +382,7 @@ impl WriteTxn {
 
     /// A table lost all its records, or went itself: its cursors stand nowhere.
     pub(super) fn reset_cursors(&mut self, table: usize) {
-        for slot in self.cursors.on_table(table) {
-            slot.position = Position::default();
-            slot.parked = false;
-        }
+        self.cursors.on_table(table).for_each(Slot::forget);
     }
 
     /// A table has another index.

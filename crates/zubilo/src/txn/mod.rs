@@ -3,7 +3,7 @@
 //! share a commit. `table` holds what reading and writing have in common for
 //! users, `options` what is fixed when a table is created, `replace` the changes that hand back what was
 //! there, `marks` what users keep beside records, `handle` tables known beyond their transaction, `audit` the
-//! check after a commit, `counted` the ranks of counted tables.
+//! check after a commit, `counted` the ranks of counted tables, `parked` cursors between transactions.
 
 mod audit;
 mod books;
@@ -18,6 +18,7 @@ mod layout;
 mod marks;
 mod nested;
 mod options;
+mod parked;
 pub(crate) mod raw;
 pub(crate) mod raw_cursor;
 mod read;
@@ -35,6 +36,7 @@ pub use cursors::{CursorId, TableId};
 pub use handle::TableHandle;
 pub use marks::{Canary, Straggler};
 pub use options::{Comparator, KeyOrder, TableOptions};
+pub use parked::ParkedCursor;
 pub use read::{OwnedValue, ReadTable, ReadTxn};
 pub use reader::{ReadGuard, Reader};
 pub use table::{Iter, TableStats, ValueIter};

@@ -107,8 +107,8 @@ impl RawCursor {
     pub fn park(&mut self) -> Result<()> {
         match std::mem::take(&mut self.at) {
             At::Detached => Ok(()),
-            At::Read(cursor) => self.slot.note(cursor),
-            At::Write(cursor) => self.slot.note(cursor),
+            At::Read(cursor) => self.slot.note(&cursor),
+            At::Write(cursor) => self.slot.note(&cursor),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::tree::values::last_value;
 
 use super::cursor::{PackedValues, Seek, as_packed, moves};
 use super::cursors::{CursorId, tree_of};
+use super::parked::ParkedCursor;
 use super::write::WriteTxn;
 
 /// How a record is stored through a cursor; combined with `|`.
@@ -79,6 +80,13 @@ impl<'t> WriteCursor<'t> {
     }
 
     moves!(at_place, '_);
+
+    /// Where the cursor stands, to go on there in another transaction.
+    pub fn park(&mut self) -> Result<ParkedCursor> {
+        let mut parked = ParkedCursor::new();
+        at_place!(self, c => parked.note(&c))?;
+        Ok(parked)
+    }
 
     fn table(&mut self) -> Result<usize> {
         Ok(self.txn.cursors.slot_mut(self.id.index())?.table)

@@ -16,6 +16,7 @@ mod limits;
 mod marks;
 mod opening;
 mod orders;
+mod parked;
 mod processes;
 mod regressions;
 mod salvage;

@@ -25,8 +25,8 @@ struct Store {
 
 fn options(name: &str) -> TableOptions {
     match name {
-        "reversed" => TableOptions::new().key_order(KeyOrder::Reversed),
-        "many" => TableOptions::new().duplicates(),
+        "reversed" => TableOptions::new().key_order(KeyOrder::Reversed).align_values(8).counted(),
+        "many" => TableOptions::new().duplicates().counted(),
         "fixed" => TableOptions::new().fixed_duplicates(),
         _ => TableOptions::new(),
     }
@@ -137,6 +137,10 @@ fn an_undamaged_store_comes_out_whole() {
     let (found, sum) = salvage(&store.bytes);
     assert!(found == store.now);
     assert_eq!((sum.from_leaves, sum.lost_values, sum.gaps), (0, 0, 0));
+    for table in Salvage::of_bytes(store.bytes).unwrap().tables() {
+        let due = options(&String::from_utf8_lossy(&table.name));
+        assert_eq!(format!("{:?}", table.options()), format!("{due:?}"));
+    }
 }
 
 /// Branches, the list of tables and the metas can all be lost: their leaves tell everything.

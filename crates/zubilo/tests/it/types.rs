@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use zubilo::{
-    Cursor, Env, EnvInfo, Error, Iter, Options, OwnedValue, ReadTable, ReadTxn, ReaderInfo, TxnId,
-    WriteTable, WriteTxn,
+    Cursor, Env, EnvInfo, Error, Iter, Options, OwnedValue, ParkedCursor, ReadTable, ReadTxn,
+    ReaderInfo, TxnId, WriteTable, WriteTxn,
 };
 
 use crate::common::{fresh, put_all};
@@ -22,6 +22,7 @@ const _: () = {
     shared::<ReadTxn>();
     shared::<ReadTable<'static>>();
     shared::<OwnedValue>();
+    shared::<ParkedCursor>();
 };
 
 /// Ambiguous, and so not compilable, for a type that is `Send`.

@@ -65,6 +65,26 @@ impl File {
     }
 }
 
+/// The longest growth, in bytes, that is made present at once.
+const POPULATE_MAX: u64 = 32 << 20;
+
+impl File {
+    /// Makes the new part of the writable map present in one call, for less than a fault a page;
+    /// not where so much was asked for that it may never be used. Advice only: failure is no matter.
+    fn populate(&self, from: u64, to: u64) {
+        if let Some(map) = &self.write {
+            let from = round_up(from);
+            if from < to && to - from <= POPULATE_MAX {
+                // SAFETY: the range lies inside the map and the file; the advice changes no content.
+                unsafe {
+                    let start = map.base.as_ptr().add(from as usize);
+                    libc::madvise(start.cast(), (to - from) as usize, libc::MADV_POPULATE_WRITE);
+                }
+            }
+        }
+    }
+}
+
 impl DataFile for File {
     fn base(&self) -> *const u8 {
         self.read.base.as_ptr()
@@ -105,6 +125,11 @@ impl DataFile for File {
             .and_then(|written| match zeroed_written && !written {
                 true => write_zeros(fd, old_len, new_len),
                 false => Ok(()),
+            })
+            .inspect(|()| {
+                if !zeroed_written {
+                    self.populate(old_len, new_len);
+                }
             })
             .inspect_err(|_| {
                 // What was allocated before the disk was full goes back; if even this fails the

@@ -1,8 +1,9 @@
 //! Linux: `file` is the data file and its maps, `lock` the primitives of the lock file,
-//! `process` facts about processes. Every call that can be interrupted goes through [`retry`].
+//! `memory` anonymous memory, `process` facts about processes. Every call that can be interrupted goes through [`retry`].
 
 mod file;
 mod lock;
+mod memory;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use std::io;
 
 pub(crate) use file::File;
 pub(crate) use lock::{LockFile, Locked, RobustMutex, SharedMap};
+pub(crate) use memory::{LARGE_PAGE, Memory};
 pub(crate) use process::{
     Process, boot_id, coarse_ms, fork_generation, process_start_time, thread_id, watch_forks,
     without_signals,

@@ -113,5 +113,8 @@ pub(crate) fn put_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 /// repeated.
 pub(crate) fn rng() -> Rng {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Rng::new(seed(now.unwrap().as_nanos() as u64))
+    let seed = seed(now.unwrap().as_nanos() as u64);
+    // Shown by the test harness when the test fails.
+    println!("ZUBILO_SEED={seed}");
+    Rng::new(seed)
 }

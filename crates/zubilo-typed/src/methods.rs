@@ -1,0 +1,193 @@
+//! Methods that several kinds of tables have alike, as macros: tables with one value under a key and
+//! with many, in read and in write transactions. `inner` is the engine's table.
+
+/// Figures, of every kind.
+macro_rules! figures {
+    () => {
+        /// Number of records: each value of a key counts.
+        pub fn len(&self) -> u64 {
+            self.inner.len()
+        }
+
+        /// True without records.
+        pub fn is_empty(&self) -> bool {
+            self.inner.is_empty()
+        }
+
+        /// Figures of the table.
+        pub fn stats(&self) -> zubilo::TableStats {
+            self.inner.stats()
+        }
+    };
+}
+
+/// What counted tables tell, of every kind.
+macro_rules! counting {
+    ($life:lifetime) => {
+        /// Record `n` in the order of the table, counted from 0; each value of a key is one. Only
+        /// in counted tables.
+        pub fn nth(&self, n: u64) -> Result<Option<(K::View<$life>, V::View<$life>)>> {
+            self.inner.nth(n)?.map(crate::iter::decoded::<K, V>).transpose()
+        }
+
+        /// The number of records before those of `key`, which need not be there. Only in counted
+        /// tables.
+        pub fn rank(&self, key: K::Input<'_>) -> Result<u64> {
+            Ok(K::encoded(key, |key| self.inner.rank(key))??)
+        }
+
+        /// The number of records with keys inside `range`; each value of a key is one. Only in
+        /// counted tables.
+        pub fn range_len<'k>(&self, range: impl RangeBounds<K::Input<'k>>) -> Result<u64> {
+            Ok(self.inner.range_len(encoded_range::<K>(range)?)?)
+        }
+    };
+}
+
+/// The values of a key, of both kinds with many.
+macro_rules! of_a_key {
+    ($life:lifetime) => {
+        /// The values under `key` in their order; in a write transaction as of now.
+        pub fn get(&self, key: K::Input<'_>) -> Result<Values<$life, V>> {
+            Ok(Values::new(K::encoded(key, |key| self.inner.get_all(key))??))
+        }
+
+        /// The first value under `key`.
+        pub fn first_of(&self, key: K::Input<'_>) -> Result<Option<V::View<$life>>> {
+            K::encoded(key, |key| self.inner.get(key))??.map(V::decode).transpose()
+        }
+
+        /// The number of values under `key`; it costs no more than finding the key.
+        pub fn count(&self, key: K::Input<'_>) -> Result<u64> {
+            Ok(K::encoded(key, |key| self.inner.count(key))??)
+        }
+
+        /// Whether `value` is one of those under `key`.
+        pub fn contains(&self, key: K::Input<'_>, value: V::Input<'_>) -> Result<bool> {
+            Ok(both::<K, V, _>(key, value, |k, v| self.inner.contains(k, v))??)
+        }
+
+        /// Value `n` under `key`, counted from 0. Only in counted tables.
+        pub fn nth_of(&self, key: K::Input<'_>, n: u64) -> Result<Option<V::View<$life>>> {
+            K::encoded(key, |key| self.inner.nth_value(key, n))??.map(V::decode).transpose()
+        }
+
+        /// The number of records before that of `key` with `value`, which need not be there. Only
+        /// in counted tables.
+        pub fn rank_of(&self, key: K::Input<'_>, value: V::Input<'_>) -> Result<u64> {
+            Ok(both::<K, V, _>(key, value, |k, v| self.inner.rank_of_pair(k, v))??)
+        }
+    };
+}
+
+/// Records in order, of both kinds in read transactions.
+macro_rules! reading {
+    () => {
+        /// All records in the order of their keys; a key comes with each of its values.
+        pub fn iter(&self) -> Records<'t, K, V> {
+            Records::new(self.inner.iter())
+        }
+
+        /// The records with keys inside `range`; `.rev()` goes backwards.
+        pub fn range<'k>(
+            &self,
+            range: impl RangeBounds<K::Input<'k>>,
+        ) -> Result<Records<'t, K, V>> {
+            Ok(Records::new(self.inner.range(encoded_range::<K>(range)?)))
+        }
+
+        /// The records whose keys begin so; see [`Prefix`].
+        pub fn prefix(&self, prefix: impl Prefix<K>) -> Result<Records<'t, K, V>> {
+            Ok(Records::new(self.inner.prefix(encoded_prefix(prefix)?)))
+        }
+
+        /// The first record.
+        pub fn first(&self) -> Result<Option<(K::View<'t>, V::View<'t>)>> {
+            self.iter().next().transpose()
+        }
+
+        /// The last record.
+        pub fn last(&self) -> Result<Option<(K::View<'t>, V::View<'t>)>> {
+            self.iter().next_back().transpose()
+        }
+
+        /// A cursor that stands nowhere yet.
+        pub fn cursor(&self) -> Cursor<'t, K, V> {
+            Cursor::new(self.inner.cursor())
+        }
+
+        /// A cursor at the place where another stood, in this or another transaction.
+        pub fn resume(&self, parked: &zubilo::ParkedCursor) -> Result<Cursor<'t, K, V>> {
+            Ok(Cursor::new(self.inner.resume(parked)?))
+        }
+    };
+}
+
+/// Records in order and what is removed by ranges, of both kinds in write transactions.
+macro_rules! writing {
+    () => {
+        /// Removes all records with keys inside `range`; gives their number.
+        pub fn delete_range<'k>(&mut self, range: impl RangeBounds<K::Input<'k>>) -> Result<u64> {
+            Ok(self.inner.delete_range(encoded_range::<K>(range)?)?)
+        }
+
+        /// Removes all records.
+        pub fn clear(&mut self) -> Result<()> {
+            Ok(self.inner.clear()?)
+        }
+
+        /// All records in the order of their keys, as of now; a key comes with each of its values.
+        pub fn iter(&self) -> Result<Records<'_, K, V>> {
+            Ok(Records::new(self.inner.iter()?))
+        }
+
+        /// The records with keys inside `range`, as of now.
+        pub fn range<'k>(
+            &self,
+            range: impl RangeBounds<K::Input<'k>>,
+        ) -> Result<Records<'_, K, V>> {
+            Ok(Records::new(self.inner.range(encoded_range::<K>(range)?)?))
+        }
+
+        /// The records whose keys begin so, as of now; see [`Prefix`].
+        pub fn prefix(&self, prefix: impl Prefix<K>) -> Result<Records<'_, K, V>> {
+            Ok(Records::new(self.inner.prefix(encoded_prefix(prefix)?)?))
+        }
+
+        /// The first record, as of now.
+        pub fn first(&self) -> Result<Option<(K::View<'_>, V::View<'_>)>> {
+            self.iter()?.next().transpose()
+        }
+
+        /// The last record, as of now.
+        pub fn last(&self) -> Result<Option<(K::View<'_>, V::View<'_>)>> {
+            self.iter()?.next_back().transpose()
+        }
+
+        /// A cursor that stands nowhere yet; the table cannot change while it lives.
+        pub fn cursor(&self) -> Result<Cursor<'_, K, V>> {
+            Ok(Cursor::new(self.inner.cursor()?))
+        }
+
+        /// A cursor through which the table can be changed; it stands nowhere yet.
+        pub fn cursor_mut(&mut self) -> Result<WriteCursor<'_, K, V>> {
+            Ok(WriteCursor::new(self.inner.cursor_mut()?))
+        }
+
+        /// A cursor at the place where another stood, in this or another transaction; the table
+        /// cannot change while it lives.
+        pub fn resume(&self, parked: &zubilo::ParkedCursor) -> Result<Cursor<'_, K, V>> {
+            Ok(Cursor::new(self.inner.resume(parked)?))
+        }
+
+        /// The same, to change the table through it.
+        pub fn resume_mut(
+            &mut self,
+            parked: &zubilo::ParkedCursor,
+        ) -> Result<WriteCursor<'_, K, V>> {
+            Ok(WriteCursor::new(self.inner.resume_mut(parked)?))
+        }
+    };
+}
+
+pub(crate) use {counting, figures, of_a_key, reading, writing};

@@ -1,0 +1,159 @@
+//! Cursors without a transaction: what a cursor takes along from one transaction to another.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::tree::pair_cursor::PairCursor;
+use crate::tree::{Pages, Tree};
+
+use super::cursor::Cursor;
+use super::cursors::{CursorId, Slot, TableId};
+use super::read::ReadTable;
+use super::write::WriteTxn;
+use super::write_cursor::WriteCursor;
+use super::write_table::WriteTable;
+
+/// Where a cursor stood, told by key and value: it borrows nothing, pins nothing, and can be kept,
+/// sent and resumed any number of times, in read and in write transactions (`cursor_renew`,
+/// `cursor_unbind` and `cursor_bind`, which forget the place).
+///
+/// In the other transaction the cursor stands on the same record. If that is gone it stands before
+/// the one that follows, as after a deletion: [`Cursor::next`] leads there, [`Cursor::prev`] to the
+/// one before. So a walk through a table, resumed after each pause, passes no record twice and
+/// misses none that was there all the time.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let env = zubilo::Options::new().open(dir.path().join("store")).unwrap();
+/// use zubilo::{Env, ParkedCursor, Result};
+///
+/// /// Hands over the next records, at most `many`; nothing is pinned between two calls.
+/// fn page(env: &Env, place: &mut ParkedCursor, many: usize) -> Result<Vec<Vec<u8>>> {
+///     let read = env.read()?;
+///     let table = read.table("names")?;
+///     let mut cursor = table.resume(place)?;
+///     let mut names = Vec::new();
+///     while names.len() < many
+///         && let Some((name, _)) = cursor.next()?
+///     {
+///         names.push(name.to_vec());
+///     }
+///     cursor.park_into(place)?;
+///     Ok(names)
+/// }
+///
+/// # fn f(env: &Env) -> Result<()> {
+/// let mut write = env.write()?;
+/// let mut names = write.table_or_create("names")?;
+/// for name in ["Ada", "Bo", "Cy", "Di"] {
+///     names.put(name, "")?;
+/// }
+/// write.commit()?;
+///
+/// let mut place = ParkedCursor::new();
+/// assert_eq!(page(env, &mut place, 2)?, [b"Ada", &b"Bo"[..]]);
+/// let mut write = env.write()?;
+/// write.table("names")?.delete("Bo")?;
+/// write.commit()?;
+/// assert_eq!(page(env, &mut place, 2)?, [b"Cy", b"Di"]);
+/// # Ok(())
+/// # }
+/// # f(&env).unwrap();
+/// ```
+#[derive(Clone, Default)]
+pub struct ParkedCursor {
+    /// The table's number, where the cursor stands somewhere.
+    table: u32,
+    slot: Slot,
+}
+
+const OTHER_TABLE: Error = Error::Invalid("the cursor was parked in another table");
+
+impl ParkedCursor {
+    /// Of a cursor that stands nowhere yet: it can be resumed in any table.
+    pub fn new() -> ParkedCursor {
+        ParkedCursor::default()
+    }
+
+    /// Forgets the place, but keeps the memory for the next one.
+    pub fn reset(&mut self) {
+        self.slot.forget();
+    }
+
+    /// The key on which the cursor stood; none where it stood nowhere, or behind the last record.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.slot.noted_key()
+    }
+
+    fn check(&self, tree: &Tree) -> Result<()> {
+        if self.slot.is_placed() && self.table != tree.desc.table {
+            return Err(OTHER_TABLE);
+        }
+        Ok(())
+    }
+
+    fn resume<'p, P: Pages<'p>>(&self, pages: P, tree: &Tree) -> Result<PairCursor<'p, P>> {
+        self.check(tree)?;
+        self.slot.again(pages, tree)
+    }
+
+    pub(super) fn note<'p, P: Pages<'p>>(&mut self, cursor: &PairCursor<'p, P>) -> Result<()> {
+        self.table = cursor.table();
+        self.slot.note(cursor)
+    }
+}
+
+impl fmt::Debug for ParkedCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParkedCursor").field("key", &self.key()).finish_non_exhaustive()
+    }
+}
+
+impl Cursor<'_> {
+    /// Where the cursor stands, to go on there in another transaction.
+    pub fn park(&self) -> Result<ParkedCursor> {
+        let mut parked = ParkedCursor::new();
+        self.park_into(&mut parked)?;
+        Ok(parked)
+    }
+}
+
+impl<'t> ReadTable<'t> {
+    /// A cursor at the place where another stood, in this or another transaction.
+    pub fn resume(&self, parked: &ParkedCursor) -> Result<Cursor<'t>> {
+        Ok(Cursor::of_reading(parked.resume(self.snapshot(), self.tree())?))
+    }
+}
+
+impl WriteTable<'_> {
+    /// A cursor at the place where another stood, in this or another transaction; the table cannot
+    /// change while it lives.
+    pub fn resume(&self, parked: &ParkedCursor) -> Result<Cursor<'_>> {
+        self.txn.check()?;
+        let tree = self.txn.tree(self.index);
+        Ok(Cursor::of_writing(parked.resume(self.txn.ws.view(), tree)?))
+    }
+
+    /// The same, to change the table through it.
+    pub fn resume_mut(&mut self, parked: &ParkedCursor) -> Result<WriteCursor<'_>> {
+        self.txn.check()?;
+        let id = self.txn.resume_in(self.index, parked)?;
+        Ok(WriteCursor::new(self.txn, id, true))
+    }
+}
+
+impl WriteTxn {
+    /// As [`WriteTxn::open_cursor`], at the place where another cursor stood in this or another
+    /// transaction.
+    pub fn resume_cursor(&mut self, table: TableId, parked: &ParkedCursor) -> Result<CursorId> {
+        let table = self.index_of(table)?;
+        self.resume_in(table, parked)
+    }
+
+    fn resume_in(&mut self, table: usize, parked: &ParkedCursor) -> Result<CursorId> {
+        parked.check(self.tree(table))?;
+        let id = self.new_cursor(table);
+        self.cursors.slot_mut(id.index())?.place_as(&parked.slot);
+        Ok(id)
+    }
+}
