@@ -8,6 +8,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::env::EnvInner;
@@ -40,12 +41,16 @@ struct State {
     expected: usize,
 }
 
-/// A queued closure, by address of the job on its thread's stack.
+/// A queued closure, by addresses on its thread's stack: the job, and whether it has ended. The second
+/// lies beside the job, not in it, because its owner looks at it while a leader changes the job.
 #[derive(Clone, Copy)]
-struct Ticket(*mut (dyn Job + 'static));
+struct Ticket {
+    job: *mut (dyn Job + 'static),
+    ended: *const AtomicBool,
+}
 
-// SAFETY: the job's owner waits until the leader has marked it done, and only the leader touches
-// it until then; what the job holds is `Send` by the bounds of `update`.
+// SAFETY: the job's owner waits until the leader has marked it ended, and only the leader touches
+// the job until then; what the job holds is `Send` by the bounds of `update`.
 unsafe impl Send for Ticket {}
 
 /// What the leader does with a closure.
@@ -54,8 +59,6 @@ trait Job {
     fn run(&mut self, txn: &mut WriteTxn);
     /// The commit is over.
     fn end(&mut self, commit: Result<(), Arc<Error>>);
-    /// Whether `end` was called.
-    fn ended(&self) -> bool;
 }
 
 enum Stage<T, F> {
@@ -92,10 +95,6 @@ impl<T, F: FnOnce(&mut WriteTxn) -> Result<T>> Job for Pending<T, F> {
             (_, Ok(())) => Stage::Ended(Err(Error::TxnBroken)),
         };
     }
-
-    fn ended(&self) -> bool {
-        matches!(self.0, Stage::Ended(_) | Stage::EndedByPanic(_))
-    }
 }
 
 impl GroupQueue {
@@ -125,9 +124,10 @@ where
     let pointer: *mut (dyn Job + '_) = &mut job;
     // SAFETY: only the lifetime is changed. The pointer is used by a leader before `ended` is
     // true, and this function does not return (nor unwind) before that.
-    let ticket = Ticket(unsafe {
-        std::mem::transmute::<*mut (dyn Job + '_), *mut (dyn Job + 'static)>(pointer)
-    });
+    let job_address =
+        unsafe { std::mem::transmute::<*mut (dyn Job + '_), *mut (dyn Job + 'static)>(pointer) };
+    let ended = AtomicBool::new(false);
+    let ticket = Ticket { job: job_address, ended: &raw const ended };
     wait_or_lead(&env.group, ticket, |batch| lead(env, batch));
     match job.0 {
         Stage::Ended(result) => result,
@@ -145,8 +145,8 @@ fn wait_or_lead(
     let mut state = queue.lock();
     state.waiting.push(ticket);
     loop {
-        // SAFETY: the queue's lock is held; leaders change jobs' stages to ended under it.
-        if unsafe { (*ticket.0).ended() } {
+        // SAFETY: the caller's own flag. Leaders set it under the queue's lock, which is held.
+        if unsafe { &*ticket.ended }.load(Ordering::Acquire) {
             return;
         }
         if state.leading {
@@ -162,17 +162,20 @@ fn wait_or_lead(
             Err(panic) => (Err(Arc::new(Error::TxnBroken)), Some(panic)),
         };
         state = queue.lock();
-        for job in batch {
+        for ticket in batch {
             let outcome = outcome.as_ref().copied().map_err(Arc::clone);
             // SAFETY: this is the leader of a job that has not ended; its owner waits for the
             // lock that is held here.
-            unsafe { (*job.0).end(outcome) };
+            unsafe {
+                (*ticket.job).end(outcome);
+                (*ticket.ended).store(true, Ordering::Release);
+            }
         }
         state.leading = false;
         queue.done.notify_all();
         if let Some(panic) = panic {
             // Nobody may keep an address on this stack.
-            state.waiting.retain(|t| !std::ptr::addr_eq(t.0, ticket.0));
+            state.waiting.retain(|t| !std::ptr::eq(t.ended, ticket.ended));
             drop(state);
             std::panic::resume_unwind(panic);
         }
@@ -206,9 +209,9 @@ fn lead(env: &Arc<EnvInner>, batch: &mut Vec<Ticket>) -> Result<(), Arc<Error>> 
         Ok(None) => return Err(Arc::new(Error::Busy("the writer lock is taken"))),
         Err(error) => return Err(Arc::new(error)),
     };
-    for job in &*batch {
+    for ticket in &*batch {
         // SAFETY: taken out of the queue by this leader alone; the owner waits for `ended`.
-        unsafe { (*job.0).run(&mut txn) };
+        unsafe { (*ticket.job).run(&mut txn) };
     }
     txn.commit().map(drop).map_err(Arc::new)
 }

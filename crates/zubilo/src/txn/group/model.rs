@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc as StdArc;
+use std::sync::atomic::AtomicBool;
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -25,11 +26,6 @@ impl Job for Told {
             *ended = Some(commit.is_ok());
         });
     }
-
-    fn ended(&self) -> bool {
-        // SAFETY: looked at under the queue's lock.
-        self.0.with(|ended| unsafe { (*ended).is_some() })
-    }
 }
 
 struct Store {
@@ -50,9 +46,17 @@ enum First {
 fn update(store: &Store, first: First) -> Option<bool> {
     let mut job = Told(UnsafeCell::new(None));
     let pointer: *mut (dyn Job + 'static) = &mut job;
+    let ended = AtomicBool::new(false);
+    let ticket = Ticket { job: pointer, ended: &raw const ended };
     let led = catch_unwind(AssertUnwindSafe(|| {
-        wait_or_lead(&store.queue, Ticket(pointer), |batch| {
+        wait_or_lead(&store.queue, ticket, |batch| {
             store.queue.take(batch);
+            // Outside of the queue's lock, as when closures run.
+            for ticket in &*batch {
+                let job = ticket.job.cast::<Told>();
+                // SAFETY: every job of this model is of this type; the checker sees the access.
+                unsafe { &*job }.0.with_mut(|ended| assert!(unsafe { (*ended).is_none() }));
+            }
             if store.leads.fetch_add(1, Ordering::SeqCst) == 0 {
                 match first {
                     First::Commits => {}
@@ -64,6 +68,7 @@ fn update(store: &Store, first: First) -> Option<bool> {
             Ok(())
         });
     }));
+    // SAFETY: the job is this thread's again; the checker reports if it is not.
     let outcome = job.0.with(|ended| unsafe { *ended });
     if led.is_ok() { Some(outcome.expect("the job has ended")) } else { None }
 }
