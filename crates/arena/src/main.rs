@@ -2,13 +2,14 @@
 //!
 //! `field` runs the whole field: a process for each engine (`worker`, which drives one of `peers`),
 //! in interleaved rounds, as `field::plan` says; `report` shows what came out. `versus` measures
-//! against LMDB in one process. `data` and `keys` make the records, `spec` is the language between
+//! against LMDB in one process; `floor` measures what the disk asks of all. `data` and `keys` make the records, `spec` is the language between
 //! driver and workers.
 
 mod clock;
 mod data;
 mod disk;
 mod field;
+mod floor;
 mod keys;
 mod peers;
 mod report;
@@ -48,6 +49,8 @@ enum Command {
     },
     /// Zubilo against LMDB in one process, with the targets that were set.
     VersusLmdb(versus::Config),
+    /// What bare durable writes cost here: the floor under every commit.
+    Floor(floor::Config),
     /// Serves one engine on standard input and output; the driver starts it.
     #[command(hide = true)]
     Worker { engine: String },
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
             versus::run(config);
             Ok(())
         }
+        Command::Floor(config) => floor::run(&config),
         Command::Worker { engine } => {
             worker::run(&engine);
             Ok(())

@@ -19,13 +19,15 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
     }
 }
 
-/// Median and quartiles.
-pub(crate) fn summary(samples: &[f64]) -> Summary {
+/// The quantiles `wanted` of samples in any order.
+pub(crate) fn quantiles<const N: usize>(samples: &[f64], wanted: [f64; N]) -> [f64; N] {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    Summary {
-        median: quantile(&sorted, 0.5),
-        low: quantile(&sorted, 0.25),
-        high: quantile(&sorted, 0.75),
-    }
+    wanted.map(|q| quantile(&sorted, q))
+}
+
+/// Median and quartiles.
+pub(crate) fn summary(samples: &[f64]) -> Summary {
+    let [low, median, high] = quantiles(samples, [0.25, 0.5, 0.75]);
+    Summary { median, low, high }
 }

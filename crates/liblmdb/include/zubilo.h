@@ -10,8 +10,10 @@
 #define ZUBILO_H
 
 #include <lmdb.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,8 +31,88 @@ extern "C" {
 int mdbx_env_set_geometry(MDB_env *env, intptr_t size_lower, intptr_t size_now,
 	intptr_t size_upper, intptr_t growth_step, intptr_t shrink_threshold, intptr_t pagesize);
 
+/* Options of a store that LMDB has no function for, to be set before mdb_env_open. */
+typedef enum zubilo_option {
+	/* Bytes of memory for the pages that a transaction has changed; larger ones write some early. */
+	ZUBILO_DIRTY_LIMIT = 0,
+	/* What a commit promises. ZUBILO_SYNC: it is on the disk. ZUBILO_LAZY: it survives the end of the
+	 * process, and a power cut loses what the two options below allow. ZUBILO_NOSYNC: the same, but
+	 * only mdb_env_sync and the close flush. With the latter two MDB_NOSYNC means nothing. */
+	ZUBILO_DURABILITY = 1,
+	/* With ZUBILO_LAZY a thread flushes after so many bytes, or milliseconds. */
+	ZUBILO_SYNC_BYTES = 2,
+	ZUBILO_SYNC_PERIOD = 3,
+	/* When readers verify checksums of pages. 0: never, 1: at the first use since the open, 2: always. */
+	ZUBILO_VERIFY_READS = 4,
+	/* A thread checks the whole store again and again, at this rate in bytes a second, beginning
+	 * so many seconds after it began before (a day). What it finds is told by the function of
+	 * mdbx_setup_debug and by zubilo_scrub_report. */
+	ZUBILO_SCRUB_RATE = 5,
+	ZUBILO_SCRUB_PERIOD = 6,
+	/* 1: the kernel is asked for huge pages. */
+	ZUBILO_HUGE_PAGES = 7,
+	/* 1: pages are written through a writable map, which a stray pointer can damage. */
+	ZUBILO_WRITABLE_MAP = 8,
+	/* 0: a store that is missing is not made, MDB_RDONLY or not. */
+	ZUBILO_CREATE = 9,
+	/* Bytes of address space for the map (1 TiB). */
+	ZUBILO_RESERVE = 10
+} zubilo_option;
+#define ZUBILO_SYNC 0
+#define ZUBILO_LAZY 1
+#define ZUBILO_NOSYNC 2
+int zubilo_env_set(MDB_env *env, zubilo_option option, uint64_t value);
+
+/* As mdb_env_open. If *exclusive is not 0, every other process is kept out while the store is open,
+ * or the open gives EBUSY because one is in. Null is 0. */
+int mdbx_env_open_ex(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mode, int *exclusive);
+
 /* As mdb_env_close; with dont_sync what is not on the disk yet is not waited for. */
 int mdbx_env_close_ex(MDB_env *env, bool dont_sync);
+
+/* Asked when what a transaction changes does not fit the map and a reader, of any process, keeps
+ * pages from being used again, before MDB_MAP_FULL is given. laggard is the snapshot of the oldest
+ * reader, gap how many commits it is behind, space the bytes that are held back, retry how often it
+ * was asked before for this change. It may wait, tell the reader, or end it; not use txn.
+ * Gives: negative, nothing can be done; 0, look again; 1, the reader's transaction was ended; 2, its
+ * process was. At the end it is told by a call with a negative retry, minus the number of calls. */
+typedef int MDBX_hsr_func(const MDB_env *env, const MDB_txn *txn, pid_t pid, uint64_t tid,
+	uint64_t laggard, unsigned gap, size_t space, int retry);
+/* An older form of the same. */
+typedef int MDBX_oom_func(MDB_env *env, pid_t pid, uint64_t tid, uint64_t laggard, unsigned gap,
+	size_t space, int retry);
+/* One function of one kind; null for none. At any time. */
+int mdbx_env_set_hsr(MDB_env *env, MDBX_hsr_func *hsr_callback);
+MDBX_hsr_func *mdbx_env_get_hsr(const MDB_env *env);
+int mdbx_env_set_oomfunc(MDB_env *env, MDBX_oom_func *oom_func);
+MDBX_oom_func *mdbx_env_get_oomfunc(MDB_env *env);
+
+/* Messages of all stores that this process opens, up to a level. */
+typedef enum MDBX_log_level_t {
+	MDBX_LOG_FATAL = 0,
+	MDBX_LOG_ERROR = 1,
+	MDBX_LOG_WARN = 2,
+	MDBX_LOG_NOTICE = 3,
+	MDBX_LOG_VERBOSE = 4,
+	MDBX_LOG_DEBUG = 5,
+	MDBX_LOG_TRACE = 6,
+	MDBX_LOG_EXTRA = 7,
+	MDBX_LOG_DONTCHANGE = -1
+} MDBX_log_level_t;
+typedef enum MDBX_debug_flags_t {
+	MDBX_DBG_NONE = 0,
+	/* Stores that are opened from now on are checked as a whole after each commit, which gives
+	 * MDB_CORRUPTED if something is wrong: for tests, and for finding the cause of damage. */
+	MDBX_DBG_AUDIT = 2,
+	MDBX_DBG_DONTCHANGE = -1
+} MDBX_debug_flags_t;
+/* Called in any thread, also in the middle of a commit: it must not call the library. fmt and args are
+ * those of vprintf; args is always empty. */
+typedef void MDBX_debug_func(MDBX_log_level_t level, const char *function, int line, const char *fmt,
+	va_list args);
+#define MDBX_LOGGER_DONTCHANGE ((MDBX_debug_func *)(intptr_t)-1)
+/* Sets level, flags and function, null for none; gives what was there: level << 16 | flags. */
+int mdbx_setup_debug(MDBX_log_level_t level, MDBX_debug_flags_t flags, MDBX_debug_func *logger);
 
 /* How many commits a read transaction is behind; with percent also how full the store is. Negative:
  * minus an error number, or a code. */
@@ -64,11 +146,19 @@ int mdbx_get_ex(MDB_txn *txn, MDB_dbi dbi, MDB_val *key, MDB_val *data, size_t *
 int mdbx_replace(MDB_txn *txn, MDB_dbi dbi, const MDB_val *key, MDB_val *new_data,
 	MDB_val *old_data, unsigned flags);
 
+/* Puts the value new_data of a key in the place of old_data, which must be there; cursors on it
+ * follow. MDB_NOTFOUND if the key does not have it. */
+int zubilo_replace_value(MDB_txn *txn, MDB_dbi dbi, const MDB_val *key, const MDB_val *old_data,
+	const MDB_val *new_data);
+
 /* MDBX_RESULT_TRUE when nothing is under the cursor or its last step forward found nothing. */
 int mdbx_cursor_eof(MDB_cursor *cursor);
 /* MDBX_RESULT_TRUE when the cursor stands on the first, or the last record. */
 int mdbx_cursor_on_first(MDB_cursor *cursor);
 int mdbx_cursor_on_last(MDB_cursor *cursor);
+/* MDBX_RESULT_TRUE when it stands on the first, or the last value of its key. */
+int mdbx_cursor_on_first_dup(MDB_cursor *cursor);
+int mdbx_cursor_on_last_dup(MDB_cursor *cursor);
 
 /* Looks up count keys at once, in a read transaction; much faster than one by one where they are not
  * in the caches. values[i] belongs to keys[i]; of a key that is not there mv_data is null. Gives
@@ -80,6 +170,97 @@ int zubilo_get_many(MDB_txn *txn, MDB_dbi dbi, const MDB_val *keys, MDB_val *val
  * It may run in another thread of those. It must not end the transaction, nor keep its handles;
  * tables should have been opened before. */
 int zubilo_update(MDB_env *env, int (*change)(MDB_txn *txn, void *context), void *context);
+
+/* A flag of zubilo_dbi_open: the table counts its records page by page, so that the functions below
+ * cost one or two look-ups. */
+#define ZUBILO_COUNTED 0x100000u
+/* As mdb_dbi_open with a name; a new table can count its records, and can align its values to 2, 4, 8
+ * or 16 bytes (0: not). */
+int zubilo_dbi_open(MDB_txn *txn, const char *name, unsigned flags, unsigned alignment, MDB_dbi *dbi);
+/* Gives a table another name, which must be free (MDB_KEYEXIST). EBUSY while a handle of it is open. */
+int zubilo_dbi_rename(MDB_txn *txn, const char *from, const char *to);
+
+/* Record n in the order of the table, from 0; each value of a key is one. Of a table that does not
+ * count, these four give MDB_INCOMPATIBLE. */
+int zubilo_nth(MDB_txn *txn, MDB_dbi dbi, uint64_t n, MDB_val *key, MDB_val *data);
+/* Value n of a key. */
+int zubilo_nth_value(MDB_txn *txn, MDB_dbi dbi, const MDB_val *key, uint64_t n, MDB_val *data);
+/* How many records come before those of a key, or before that with data where that is not null; it
+ * need not be there. */
+int zubilo_rank(MDB_txn *txn, MDB_dbi dbi, const MDB_val *key, const MDB_val *data, uint64_t *rank);
+/* How many records have keys from one on and before another; null is from the first, to the last. */
+int zubilo_range_size(MDB_txn *txn, MDB_dbi dbi, const MDB_val *from, const MDB_val *to, uint64_t *size);
+/* Removes the records of such a range, in any table but the unnamed one; the cost follows the pages. */
+int zubilo_del_range(MDB_txn *txn, MDB_dbi dbi, const MDB_val *from, const MDB_val *to, uint64_t *removed);
+
+/* Figures of a table; page counts are those of its own tree, value_pages those of trees that hold the
+ * values of one key. */
+typedef struct zubilo_table {
+	uint64_t entries, depth, leaf_pages, branch_pages, run_pages, value_pages;
+	uint64_t modified; /* the transaction that changed it last */
+	uint64_t sequence; /* see mdbx_dbi_sequence */
+	unsigned flags;    /* as given when it was made, ZUBILO_COUNTED included */
+	unsigned alignment;
+} zubilo_table;
+int zubilo_stat(MDB_txn *txn, MDB_dbi dbi, zubilo_table *table);
+/* Bytes of memory that hold what a write transaction has changed. */
+int zubilo_txn_dirty(MDB_txn *txn, uint64_t *size);
+
+/* Figures of a store: bytes, transactions, pages. */
+typedef struct zubilo_info {
+	uint64_t page_size;
+	uint64_t newest, steady; /* the newest commit, and the newest that is on the disk for certain */
+	uint64_t file_len, used_len, reserved;
+	uint64_t size_lower, size_upper, growth, shrink; /* as in mdbx_env_set_geometry; 0 and
+	                                                  * UINT64_MAX where nothing was set */
+	uint64_t free_pages, retired_pages, book_pages;  /* free at once; still seen by a snapshot; of
+	                                                  * the account of free pages */
+	uint64_t readers;
+	unsigned char uuid[16]; /* given to the store when it was made */
+} zubilo_info;
+int zubilo_env_info(MDB_env *env, zubilo_info *info);
+
+/* Calls func for each reader of any process until it gives something other than 0, which is given. */
+int zubilo_readers(MDB_env *env,
+	int (*func)(void *ctx, pid_t pid, uint64_t tid, uint64_t txnid, uint64_t lag), void *ctx);
+
+/* Kinds of pages. */
+typedef enum zubilo_page {
+	ZUBILO_BRANCH = 1,
+	ZUBILO_LEAF = 2,
+	ZUBILO_LARGE = 3,   /* a large value */
+	ZUBILO_BOOK = 4,    /* of the account of free pages */
+	ZUBILO_FREE = 5,    /* can be used at once */
+	ZUBILO_RETIRED = 6  /* dead, but a snapshot still sees it */
+} zubilo_page;
+/* number pages from pgno on; dbi is the table, "" the unnamed one, null for pages of none; deep is
+ * the distance from the leaves. The payload includes headers. */
+typedef int MDBX_pgvisitor_func(uint64_t pgno, unsigned number, void *ctx, int deep, const char *dbi,
+	size_t page_size, zubilo_page type, size_t nentries, size_t payload_bytes,
+	size_t header_bytes, size_t unused_bytes);
+/* Shows all pages of the newest commit to visitor until that gives something other than 0, which is
+ * given; checks them on the way: MDB_CORRUPTED if anything is wrong. The order of keys is always
+ * looked at. */
+int mdbx_env_pgwalk(MDB_txn *txn, MDBX_pgvisitor_func *visitor, void *ctx, bool dont_check_keys_ordering);
+
+/* Told pages done and pages in all; anything but 0 stops what is under way, and is given. */
+typedef int zubilo_progress(void *ctx, uint64_t done, uint64_t all);
+/* Checks all of the newest commit. MDB_CORRUPTED if something is wrong; problem is then called for each
+ * thing: the page, 0 if it cannot be said; the table, null if it cannot be said; what it is. Both
+ * functions may be null. */
+int zubilo_check(MDB_env *env,
+	int (*problem)(void *ctx, uint64_t pgno, const char *dbi, const char *what),
+	zubilo_progress *progress, void *ctx);
+/* What the check in the background found (ZUBILO_SCRUB_RATE); MDB_NOTFOUND before its first end. */
+typedef struct zubilo_scrub {
+	uint64_t passes;   /* since the store was opened */
+	uint64_t finished; /* the end of the last, in seconds since 1970 */
+	uint64_t took_ms, problems, pages;
+} zubilo_scrub;
+int zubilo_scrub_report(MDB_env *env, zubilo_scrub *report);
+
+/* As mdb_env_copy2, or with a null path as mdb_env_copyfd2, telling how far it is. */
+int zubilo_copy(MDB_env *env, const char *path, int fd, unsigned flags, zubilo_progress *progress, void *ctx);
 
 #ifdef __cplusplus
 }

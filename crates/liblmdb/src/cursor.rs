@@ -16,6 +16,7 @@ use std::ffi::c_int;
 use zubilo::raw::{RawCursor, RawPlace, RawStand};
 
 use self::free::FreeList;
+pub(crate) use self::write::replace_value;
 use crate::abi::{FREE_DBI, MDB_dbi};
 use crate::dbi::Table;
 use crate::env::put_out;

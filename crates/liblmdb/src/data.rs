@@ -7,13 +7,14 @@ use std::ffi::{c_int, c_uint};
 use std::mem::MaybeUninit;
 
 use zubilo::WriteTxn;
-use zubilo::raw::TableInfo;
+use zubilo::raw::{RawRange, TableInfo};
 
 use crate::abi::{MAX_DATA, MAX_KEY, MDB_dbi, MDB_val, put};
 use crate::cursor;
 use crate::dbi::Table;
 use crate::errors::{Code, Result};
 use crate::guard::entry;
+use crate::more::make_room;
 use crate::txn::{MDB_txn, Work, live, txn_of};
 
 /// The bytes of a value of the program's.
@@ -205,11 +206,8 @@ impl MDB_txn {
             return Err(Code::KEYEXIST);
         }
         cursor::park(self, put.dbi)?;
-        let writer = self.writer()?;
-        if len as i64 > writer.raw_room().max(0) {
-            return Err(self.failed(Code::MAP_FULL));
-        }
-        match writer.raw_reserve(target, key, len) {
+        self.check_room_for(len as i64)?;
+        match self.writer()?.raw_reserve(target, key, len) {
             Ok(room) => give(data, room),
             Err(error) => return Err(self.failed(error.into())),
         }
@@ -217,11 +215,26 @@ impl MDB_txn {
     }
 
     /// What has been changed must fit the map, though it is written at the commit only.
+    #[inline]
     pub(crate) fn check_room(&mut self) -> Result<()> {
-        if self.writer()?.raw_room() < 0 {
+        self.check_room_for(0)
+    }
+
+    /// The same, with so many bytes more.
+    #[inline]
+    fn check_room_for(&mut self, more: i64) -> Result<()> {
+        if self.writer()?.raw_room() < more && !make_room(self, more)? {
             return Err(self.failed(Code::MAP_FULL));
         }
         Ok(())
+    }
+
+    /// Removes the records in a range of keys; gives their number.
+    pub(crate) fn delete_range(&mut self, dbi: MDB_dbi, keys: RawRange<'_>) -> Result<u64> {
+        let target = self.target(dbi)?;
+        cursor::leave(self, dbi)?;
+        let removed = self.writer()?.raw_delete_range(target, keys);
+        removed.map_err(|error| self.failed(error.into()))
     }
 
     /// Removes a key, or one of its values.

@@ -18,6 +18,7 @@ use zubilo::ReadTxn;
 use zubilo::raw::{NAMES, Named, RawTable, TableInfo};
 
 pub(crate) use self::handles::{Handle, Handles};
+pub(crate) use self::open::{Shape, open_shaped, rename};
 use crate::abi::{FREE_DBI, MAIN_DBI, MDB_dbi, db};
 use crate::compare;
 use crate::errors::{Code, Result};
@@ -195,7 +196,7 @@ impl MDB_txn {
             return Ok(target);
         }
         let (keys, values) = handle.comparators();
-        let options = compare::options(flags_of(&info), keys, values);
+        let options = Shape::of(&info).apply(compare::options(flags_of(&info), keys, values));
         let writer = self.writer()?;
         let index = if target == NAMES {
             writer.raw_set_mark(IN_NAMELESS)?;

@@ -17,5 +17,7 @@ mod env;
 mod errors;
 mod guard;
 mod more;
+#[cfg(small_panics)]
+mod panics;
 mod txn;
 mod version;

@@ -92,6 +92,10 @@ impl MDB_txn {
         self.env
     }
 
+    pub(crate) fn env_handle(&self) -> *mut MDB_env {
+        self.env
+    }
+
     /// The level around this one.
     pub(crate) fn outer(&self) -> *mut MDB_txn {
         self.parent

@@ -112,6 +112,11 @@ fn what_lmdb_does_not_have_works() {
 }
 
 #[test]
+fn the_rest_of_the_engine_can_be_reached() {
+    runs("beyond");
+}
+
+#[test]
 fn records_cursors_and_comparators_work() {
     runs("data");
 }

@@ -62,6 +62,7 @@ pub mod fuzz {
 pub mod raw {
     pub use crate::txn::raw::{NAMES, Named, OwnLimit, RawCompare, RawTable, Runs, TableInfo};
     pub use crate::txn::raw_cursor::{RawCursor, RawPair, RawPlace, RawStand};
+    pub use crate::txn::raw_more::RawRange;
 }
 
 pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};

@@ -38,7 +38,7 @@ pub(super) mod op {
 impl MDB_cursor {
     /// A step forward or back, or to an end.
     #[inline]
-    fn go(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
+    fn go(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
         let walk = self.walk(txn)?;
         let found = match how {
             op::NEXT => walk.step()?,
@@ -53,7 +53,7 @@ impl MDB_cursor {
         found.ok_or(Code::NOTFOUND)
     }
 
-    fn seek(&mut self, txn: &mut MDB_txn, key: &[u8], exact: bool) -> Result<RawPair> {
+    fn seek(&mut self, txn: &mut MDB_txn, key: &[u8], exact: bool) -> Result<RawPair<'static>> {
         if key.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }
@@ -71,7 +71,7 @@ impl MDB_cursor {
         key: &[u8],
         value: &[u8],
         exact: bool,
-    ) -> Result<RawPair> {
+    ) -> Result<RawPair<'static>> {
         if !txn.info(self.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
@@ -88,11 +88,11 @@ impl MDB_cursor {
     }
 
     /// What it stands on.
-    fn here(&mut self, txn: &mut MDB_txn) -> Result<RawPair> {
+    fn here(&mut self, txn: &mut MDB_txn) -> Result<RawPair<'static>> {
         self.placed(txn)?.current()?.ok_or(Code::NOTFOUND)
     }
 
-    fn edge_value(&mut self, txn: &mut MDB_txn, last: bool) -> Result<RawPair> {
+    fn edge_value(&mut self, txn: &mut MDB_txn, last: bool) -> Result<RawPair<'static>> {
         if self.walk(txn)?.stand() == RawStand::Nowhere {
             return Err(Code::EINVAL);
         }
@@ -105,7 +105,7 @@ impl MDB_cursor {
     }
 
     /// Values that lie together.
-    fn multiple(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
+    fn multiple(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
         let info = txn.info(self.dbi)?;
         if !info.fixed {
             return Err(Code::INCOMPATIBLE);
@@ -133,24 +133,20 @@ enum Gives {
 
 #[inline(always)]
 fn get(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: u32) -> Result<()> {
-    let txn = cursor.worker()?;
-    // By far the most frequent.
-    if how == op::NEXT && cursor.walk.is_attached() {
-        let (next_key, value) = cursor.walk.step()?.ok_or(Code::NOTFOUND)?;
+    // By far the most frequent: within a leaf of a read transaction. A cursor has it while its
+    // transaction lives and may work only; see `RawCursor::quick_step`.
+    if how == op::NEXT
+        && let Some((next_key, value)) = cursor.walk.quick_step()
+    {
         give(key, next_key);
         give(data, value);
         return Ok(());
     }
-    get_any(cursor, txn, key, data, how)
+    get_any(cursor, key, data, how)
 }
 
-fn get_any(
-    cursor: &mut MDB_cursor,
-    txn: &mut MDB_txn,
-    key: *mut MDB_val,
-    data: *mut MDB_val,
-    how: u32,
-) -> Result<()> {
+fn get_any(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: u32) -> Result<()> {
+    let txn = cursor.worker()?;
     if let Some(free) = &mut cursor.free {
         free.go(how)?;
         give(key, free.key());
@@ -190,7 +186,7 @@ fn get_any(
 }
 
 /// Without duplicates LMDB steps from key to key.
-fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<RawPair> {
+fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
     let plain = !txn.info(cursor.dbi)?.duplicates;
     let how = match how {
         op::NEXT_DUP if plain => op::NEXT,

@@ -2,13 +2,13 @@
 
 use std::ffi::{c_int, c_uint};
 
-use crate::abi::{MAX_KEY, MDB_val, put};
+use crate::abi::{MAX_KEY, MDB_dbi, MDB_val, put};
 use crate::data::{Copied, Put, bytes, check_value, writable};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
 use crate::txn::MDB_txn;
 
-use super::{MDB_cursor, cursor_of, stand_again, standing_on};
+use super::{MDB_cursor, cursor_of, stand_again, standing_on, walk_on};
 
 impl MDB_cursor {
     fn writer<'t>(&self) -> Result<&'t mut MDB_txn> {
@@ -56,25 +56,11 @@ impl MDB_cursor {
         if !info.duplicates {
             return self.put(txn, key, data, flags);
         }
+        let (mut own_value, mut own_old) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let value = bytes(data)?;
         check_value(&info, value)?;
-        if value == old {
-            return Ok(());
-        }
-        let (mut own_value, mut own_old) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let (value, old) = (own_value.keep(value), own_old.keep(old));
-        let standing = standing_on(txn, self.dbi, key, old)?;
-        let mut again = crate::compare::val(value);
-        // The new one first: a table that becomes empty would displace its cursors.
-        let same = txn.same_value(self.dbi, old, value)?;
-        if !same {
-            self.put(txn, key, &mut again, flags)?;
-        }
-        txn.delete(self.dbi, key, Some(old))?;
-        if same {
-            self.put(txn, key, &mut again, flags)?;
-        }
-        stand_again(standing, value)?;
+        swap(txn, &Put { dbi: self.dbi, key, flags }, old, value)?;
         self.walk.place_on(key, Some(value));
         Ok(())
     }
@@ -119,6 +105,51 @@ impl MDB_cursor {
         let key = own_key.keep(key);
         txn.delete(self.dbi, key, value)
     }
+}
+
+/// Puts a value in the place of another one of the same key. Cursors follow.
+fn swap(txn: &mut MDB_txn, put: &Put<'_>, old: &[u8], value: &[u8]) -> Result<()> {
+    if value == old {
+        return Ok(());
+    }
+    let standing = standing_on(txn, put.dbi, put.key, old)?;
+    let mut again = crate::compare::val(value);
+    // The new one first: a table that becomes empty would displace its cursors.
+    let same = txn.same_value(put.dbi, old, value)?;
+    if !same {
+        txn.put(put, &mut again)?;
+    }
+    txn.delete(put.dbi, put.key, Some(old))?;
+    if same {
+        txn.put(put, &mut again)?;
+    }
+    stand_again(standing, value)
+}
+
+/// Puts `new` in the place of the value `old` of a key, which must be there.
+pub(crate) fn replace_value(
+    txn: &mut MDB_txn,
+    dbi: MDB_dbi,
+    key: &[u8],
+    old: &[u8],
+    new: &[u8],
+) -> Result<()> {
+    let info = txn.info(dbi)?;
+    check_value(&info, new)?;
+    let mut walk = walk_on(txn, dbi)?;
+    let put = Put { dbi, key, flags: 0 };
+    if info.duplicates {
+        walk.seek_pair(key, old, true)?.ok_or(Code::NOTFOUND)?;
+        drop(walk);
+        let mut own = Copied::<MAX_KEY>::new();
+        return swap(txn, &put, old, own.keep(new));
+    }
+    let found = if walk.seek(key)? { walk.current()? } else { None };
+    if found.is_none_or(|(_, value)| value != old) {
+        return Err(Code::NOTFOUND);
+    }
+    drop(walk);
+    txn.put(&put, &mut crate::compare::val(new))
 }
 
 #[unsafe(no_mangle)]

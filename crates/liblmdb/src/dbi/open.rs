@@ -2,7 +2,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
-use zubilo::raw::{NAMES, Named};
+use zubilo::TableOptions;
+use zubilo::raw::{NAMES, Named, TableInfo};
 
 use crate::abi::{FREE_DBI, MAIN_DBI, MAX_KEY, MDB_dbi, db};
 use crate::compare;
@@ -14,7 +15,31 @@ use crate::txn::{MDB_txn, live, txn_of};
 
 use super::{IN_NAMELESS, NAMELESS, Table, flags_of};
 
-fn open(txn: &mut MDB_txn, name: &[u8], flags: u32) -> Result<MDB_dbi> {
+/// What a new table gets beside its flags.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Shape {
+    pub(crate) counted: bool,
+    /// Bytes; 0 is none.
+    pub(crate) alignment: u8,
+}
+
+impl Shape {
+    pub(super) fn of(info: &TableInfo) -> Shape {
+        Shape { counted: info.counted, alignment: info.alignment }
+    }
+
+    pub(super) fn apply(self, options: TableOptions) -> TableOptions {
+        let options = if self.counted { options.counted() } else { options };
+        if self.alignment > 1 { options.align_values(self.alignment) } else { options }
+    }
+}
+
+pub(crate) fn open_shaped(
+    txn: &mut MDB_txn,
+    name: &[u8],
+    flags: u32,
+    shape: Shape,
+) -> Result<MDB_dbi> {
     let opened = txn.env()?.opened()?;
     let (seen, own) = (txn.seen, &txn.new_handles);
     let known =
@@ -37,7 +62,7 @@ fn open(txn: &mut MDB_txn, name: &[u8], flags: u32) -> Result<MDB_dbi> {
         Named::Record => return Err(Code::INCOMPATIBLE),
         Named::Nothing if !create => return Err(Code::NOTFOUND),
         Named::Nothing if !txn.is_write() => return Err(Code::EACCES),
-        Named::Nothing => create_table(txn, name, flags)?,
+        Named::Nothing => create_table(txn, name, flags, shape)?,
     };
     let (dbi, handle) = opened.handles.open(name)?;
     txn.new_handles.push(dbi);
@@ -45,14 +70,34 @@ fn open(txn: &mut MDB_txn, name: &[u8], flags: u32) -> Result<MDB_dbi> {
     Ok(dbi)
 }
 
-fn create_table(txn: &mut MDB_txn, name: &[u8], flags: u32) -> Result<Table> {
+fn create_table(txn: &mut MDB_txn, name: &[u8], flags: u32, shape: Shape) -> Result<Table> {
     if name.len() > MAX_KEY {
         return Err(Code::BAD_VALSIZE);
     }
     cursor::park(txn, MAIN_DBI)?;
-    let options = compare::options(flags, None, None);
+    let options = shape.apply(compare::options(flags, None, None));
     let index = txn.writer()?.raw_create(name, &options).map_err(Code::from);
     index.map(Table::Write).map_err(|code| txn.failed(code))
+}
+
+/// Gives a table that nobody has a handle of another name.
+pub(crate) fn rename(txn: &mut MDB_txn, from: &[u8], to: &[u8]) -> Result<()> {
+    if from.is_empty() || to.is_empty() || to.len() > MAX_KEY {
+        return Err(Code::BAD_VALSIZE);
+    }
+    let handles = &txn.env()?.opened()?.handles;
+    if [from, to].iter().any(|name| handles.position(name, |_, _| true).is_some()) {
+        return Err(Code(libc::EBUSY));
+    }
+    match (txn.find(from)?, txn.find(to)?) {
+        (Named::Table(_), Named::Nothing) => {}
+        (Named::Nothing, _) => return Err(Code::NOTFOUND),
+        (Named::Table(_), Named::Table(_)) => return Err(Code::KEYEXIST),
+        _ => return Err(Code::INCOMPATIBLE),
+    }
+    cursor::park(txn, MAIN_DBI)?;
+    let renamed = txn.writer()?.rename_table(from, to);
+    renamed.map_err(|error| txn.failed(error.into()))
 }
 
 /// The unnamed table; flags are taken while it is empty. It loses the program's comparators.
@@ -124,7 +169,7 @@ pub unsafe extern "C" fn mdb_dbi_open(
         }
         // SAFETY: by the contract a C string.
         let name = unsafe { CStr::from_ptr(name) };
-        put_out(dbi, open(txn, name.to_bytes(), flags)?)
+        put_out(dbi, open_shaped(txn, name.to_bytes(), flags, Shape::default())?)
     })
 }
 

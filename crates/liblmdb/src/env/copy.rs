@@ -12,7 +12,15 @@ use crate::guard::entry;
 
 use super::{MDB_env, env_of, names};
 
-fn copy_to(env: &MDB_env, path: *const c_char, flags: c_uint) -> Result<()> {
+/// Told pages done and in all; stops the copy by giving false.
+type Progress<'p> = &'p mut dyn FnMut(u64, u64) -> bool;
+
+pub(crate) fn copy_to(
+    env: &MDB_env,
+    path: *const c_char,
+    flags: c_uint,
+    progress: Progress<'_>,
+) -> Result<()> {
     if path.is_null() {
         return Err(Code::EINVAL);
     }
@@ -20,7 +28,7 @@ fn copy_to(env: &MDB_env, path: *const c_char, flags: c_uint) -> Result<()> {
     let path = unsafe { CStr::from_ptr(path) };
     let (data, _) = names::files(path, env.has(abi::env::NOSUBDIR));
     let compact = flags & CP_COMPACT != 0;
-    env.opened()?.store.copy_to_path(data, compact, &mut |_, _| true)?;
+    env.opened()?.store.copy_to_path(data, compact, progress)?;
     Ok(())
 }
 
@@ -37,20 +45,25 @@ impl Write for Out {
     }
 }
 
-fn copy_fd(env: &MDB_env, fd: c_int, flags: c_uint) -> Result<()> {
+pub(crate) fn copy_fd(
+    env: &MDB_env,
+    fd: c_int,
+    flags: c_uint,
+    progress: Progress<'_>,
+) -> Result<()> {
     if fd < 0 {
         return Err(Code(libc::EBADF));
     }
     // SAFETY: a descriptor that the program has open; it is not closed here.
     let mut out = Out(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }));
     let compact = flags & CP_COMPACT != 0;
-    env.opened()?.store.copy_to_writer(&mut out, compact, &mut |_, _| true)?;
+    env.opened()?.store.copy_to_writer(&mut out, compact, progress)?;
     Ok(())
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_env_copy(env: *mut MDB_env, path: *const c_char) -> c_int {
-    entry(env, || copy_to(env_of(env)?, path, 0))
+    entry(env, || copy_to(env_of(env)?, path, 0, &mut |_, _| true))
 }
 
 #[unsafe(no_mangle)]
@@ -59,15 +72,15 @@ pub unsafe extern "C" fn mdb_env_copy2(
     path: *const c_char,
     flags: c_uint,
 ) -> c_int {
-    entry(env, || copy_to(env_of(env)?, path, flags))
+    entry(env, || copy_to(env_of(env)?, path, flags, &mut |_, _| true))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_env_copyfd(env: *mut MDB_env, fd: c_int) -> c_int {
-    entry(env, || copy_fd(env_of(env)?, fd, 0))
+    entry(env, || copy_fd(env_of(env)?, fd, 0, &mut |_, _| true))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_env_copyfd2(env: *mut MDB_env, fd: c_int, flags: c_uint) -> c_int {
-    entry(env, || copy_fd(env_of(env)?, fd, flags))
+    entry(env, || copy_fd(env_of(env)?, fd, flags, &mut |_, _| true))
 }

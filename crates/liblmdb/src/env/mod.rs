@@ -16,11 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use zubilo::Geometry;
 
+pub(crate) use self::copy::{copy_fd, copy_to};
 pub(crate) use self::info::{FIRST_TXN, stat_of};
+pub(crate) use self::open::open as open_as;
 use crate::abi::{self, MDB_assert_func};
 use crate::dbi::Handles;
 use crate::errors::{Code, Result};
 use crate::guard::{Magic, entry, entry_or};
+use crate::more::{Extra, Slow};
 
 /// An environment.
 #[allow(non_camel_case_types)]
@@ -45,6 +48,9 @@ struct Settings {
     /// For a store that is made; 0 leaves it to the engine.
     page_size: u32,
     geometry: Geometry,
+    extra: Extra,
+    /// Asked for help when readers hold pages back and the map is full.
+    slow: Option<Slow>,
 }
 
 /// What an open environment has.
@@ -91,6 +97,20 @@ impl MDB_env {
     ) -> Result<()> {
         let settings = &mut *self.settings();
         change(&mut settings.geometry, &mut settings.page_size)
+    }
+
+    /// Changes options that LMDB has not.
+    pub(crate) fn change_extra(&self, change: impl FnOnce(&mut Extra)) {
+        change(&mut self.settings().extra);
+    }
+
+    /// The program's function for slow readers.
+    pub(crate) fn slow(&self) -> Option<Slow> {
+        self.settings().slow
+    }
+
+    pub(crate) fn set_slow(&self, slow: Option<Slow>) {
+        self.settings().slow = slow;
     }
 
     pub(crate) fn set_map_size(&self, size: u64) -> Result<()> {
@@ -160,6 +180,8 @@ pub unsafe extern "C" fn mdb_env_create(env: *mut *mut MDB_env) -> c_int {
             on_assert: None,
             page_size: 0,
             geometry: Geometry::default(),
+            extra: Extra::default(),
+            slow: None,
         };
         let made = Box::new(MDB_env {
             magic: Magic::ENV,

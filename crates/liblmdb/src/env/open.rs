@@ -12,13 +12,14 @@ use zubilo::{Error, Options};
 use crate::abi::env as flag;
 use crate::dbi::Handles;
 use crate::errors::{Code, Result};
+use crate::more::tell_anyway;
 
 use super::{MDB_env, Opened, names};
 
 /// Address space for the map, at least: growing the map size while open then costs nothing.
 const RESERVE: u64 = 1 << 40;
 
-pub(super) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -> Result<()> {
+pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -> Result<()> {
     if env.opened.get().is_some() || flags & !flag::ALL != 0 {
         return Err(Code::EINVAL);
     }
@@ -40,7 +41,8 @@ pub(super) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
         .read_only(flags & flag::RDONLY != 0)
         .max_readers(settings.max_readers)
         .mode(mode)
-        .reserve(RESERVE.max(wanted.saturating_mul(2)));
+        .reserve(settings.extra.reserve().unwrap_or(RESERVE).max(wanted.saturating_mul(2)));
+    let options = settings.extra.apply(options);
     let store = options.open(&data).map_err(|error| explain(error, &data))?;
     let info = store.info()?;
     if flags & (flag::NOSYNC | flag::MAPASYNC) != 0 && flags & flag::RDONLY == 0 {
@@ -79,11 +81,11 @@ fn let_children_have(store: &zubilo::Env) {
 fn explain(error: Error, path: &Path) -> Code {
     match &error {
         Error::NotAStore { .. } if is_lmdb(path) => {
-            eprintln!(
-                "liblmdb on Zubilo: {0} was written by the original LMDB. Its records can be taken \
+            tell_anyway(format_args!(
+                "{0} was written by the original LMDB. Its records can be taken \
                  over: zubilo import {0} NEW",
                 path.display()
-            );
+            ));
             Code::VERSION_MISMATCH
         }
         Error::Incompatible(_) => Code::VERSION_MISMATCH,

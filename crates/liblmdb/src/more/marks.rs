@@ -137,3 +137,13 @@ pub unsafe extern "C" fn mdbx_cursor_on_first(cursor: *mut MDB_cursor) -> c_int 
 pub unsafe extern "C" fn mdbx_cursor_on_last(cursor: *mut MDB_cursor) -> c_int {
     ask(cursor, zubilo::raw::RawCursor::on_last)
 }
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdbx_cursor_on_first_dup(cursor: *mut MDB_cursor) -> c_int {
+    ask(cursor, zubilo::raw::RawCursor::on_first_value)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mdbx_cursor_on_last_dup(cursor: *mut MDB_cursor) -> c_int {
+    ask(cursor, zubilo::raw::RawCursor::on_last_value)
+}

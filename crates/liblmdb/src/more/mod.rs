@@ -4,11 +4,20 @@
 mod data;
 mod env;
 mod group;
+mod log;
+mod look;
 mod marks;
+mod options;
+mod slow;
+mod tables;
 
 use std::ffi::c_int;
 
 use crate::errors::{Code, Result};
+
+pub(crate) use self::log::tell_anyway;
+pub(crate) use self::options::Extra;
+pub(crate) use self::slow::{Slow, make_room};
 
 /// The answer yes.
 const TRUE: c_int = -1;

@@ -400,6 +400,21 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
         }
     }
 
+    /// The leaf's page and the places of the records behind the cursor's, where its steps are those of
+    /// the keys' cursor and its last one found something; see [`PairCursor::advance`].
+    #[inline]
+    pub(crate) fn rest_of_leaf(&self) -> Option<(&'p [u8], &'p [[u8; 2]])> {
+        let (_, leaf, i) = self.keys.position().filter(|_| self.is_simple() && !self.eof)?;
+        Some((leaf.page(), leaf.offsets().get(i + 1..)?))
+    }
+
+    /// As many steps as were made among the records of `rest_of_leaf`.
+    pub(crate) fn advance(&mut self, steps: usize) {
+        if let Some((.., i)) = self.keys.position() {
+            self.keys.set_index(i + steps);
+        }
+    }
+
     /// To the next pair; where the cursor stands nowhere yet, to the first.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Pair<'p>>> {

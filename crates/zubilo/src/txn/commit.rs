@@ -117,7 +117,7 @@ impl WriteTxn {
 
     /// Readers may have ended since the transaction began. The snapshot it works on stays pinned
     /// until its successor is published.
-    fn renew_pins(&mut self) -> Result<()> {
+    pub(super) fn look_for_pins(&mut self) -> Result<()> {
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         self.env.collect_pins(&mut state.pins);
         let base = self.base.txn;
@@ -125,7 +125,14 @@ impl WriteTxn {
             state.pins.insert(at, base);
         }
         state.space.set_pins(&state.pins);
+        Ok(())
+    }
+
+    fn renew_pins(&mut self) -> Result<()> {
+        self.look_for_pins()?;
+        let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         // Now and then: what is set aside at the tail for the next commits should last.
+        let base = self.base.txn;
         if base.is_multiple_of(TRIM_PERIOD) || state.space.free_pages() > state.space.end() / 2 {
             state.space.trim_tail(META_COUNT);
         }

@@ -12,7 +12,7 @@ use super::read::ReadTable;
 use super::write_table::WriteTable;
 
 /// How many records lie before the start of a range, and before its end.
-fn range_len<'p, P: Pages<'p>, K: AsRef<[u8]>>(
+pub(super) fn range_len<'p, P: Pages<'p>, K: AsRef<[u8]>>(
     pages: &P,
     tree: &Tree,
     range: impl RangeBounds<K>,

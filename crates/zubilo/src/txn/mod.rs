@@ -21,6 +21,7 @@ mod options;
 mod parked;
 pub(crate) mod raw;
 pub(crate) mod raw_cursor;
+pub(crate) mod raw_more;
 mod read;
 mod reader;
 mod records;

@@ -54,6 +54,10 @@ pub struct TableInfo {
     pub fixed: bool,
     /// The table's persistent sequence.
     pub sequence: u64,
+    /// Branches count records.
+    pub counted: bool,
+    /// To how many bytes values are aligned.
+    pub alignment: u8,
 }
 
 impl TableInfo {
@@ -65,6 +69,8 @@ impl TableInfo {
             duplicates: desc.options.has_duplicates(),
             fixed: desc.options.is_fixed(),
             sequence: desc.sequence,
+            counted: desc.options.is_counted(),
+            alignment: desc.options.align,
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::dirty::View;
 use crate::error::Result;
+use crate::page::{ValueKind, entry_at};
 use crate::tree::Snapshot;
 use crate::tree::pair_cursor::{Mark, PairCursor, Stand};
 
@@ -16,7 +17,7 @@ use super::read::ReadTxn;
 use super::write::WriteTxn;
 
 /// A key and a value.
-pub type RawPair = (&'static [u8], &'static [u8]);
+pub type RawPair<'p> = (&'p [u8], &'p [u8]);
 
 /// A position in a table, or nowhere.
 #[derive(Default)]
@@ -24,6 +25,17 @@ pub struct RawCursor {
     at: At,
     /// The place while it is not attached.
     slot: Slot,
+    quick: Quick,
+}
+
+/// Steps within a leaf of a read transaction, without the cursor, which follows when it is used next.
+#[derive(Default)]
+struct Quick {
+    page: &'static [u8],
+    /// Places of the records to come.
+    rest: std::slice::Iter<'static, [u8; 2]>,
+    /// Steps that the cursor is behind.
+    ahead: usize,
 }
 
 /// The place of a cursor that is not attached.
@@ -50,13 +62,14 @@ pub enum RawStand {
 }
 
 macro_rules! on {
-    ($self:ident, $c:ident, $otherwise:expr => $body:expr) => {
+    ($self:ident, $c:ident, $otherwise:expr => $body:expr) => {{
+        $self.settle();
         match &mut $self.at {
             At::Read($c) => $body,
             At::Write($c) => $body,
             At::Detached => $otherwise,
         }
-    };
+    }};
 }
 
 macro_rules! moves {
@@ -64,7 +77,7 @@ macro_rules! moves {
         $(
             $(#[$doc])*
             #[inline]
-            pub fn $name(&mut self) -> Result<Option<RawPair>> {
+            pub fn $name(&mut self) -> Result<Option<RawPair<'static>>> {
                 on!(self, c, Ok(None) => c.$call($($arg),*))
             }
         )*
@@ -76,6 +89,43 @@ impl RawCursor {
     #[inline]
     pub fn is_attached(&self) -> bool {
         !matches!(self.at, At::Detached)
+    }
+
+    /// A step forward within the leaf, if that is simple. Only in read transactions, whose pages do
+    /// not change.
+    #[inline(always)]
+    pub fn quick_step(&mut self) -> Option<RawPair<'static>> {
+        let quick = &mut self.quick;
+        let offset = quick.rest.as_slice().first()?;
+        let entry = entry_at(quick.page, usize::from(u16::from_le_bytes(*offset))).ok()?;
+        if entry.kind != ValueKind::Inline {
+            return None;
+        }
+        quick.rest.next();
+        quick.ahead += 1;
+        Some((entry.key, entry.value))
+    }
+
+    /// To the next record, or to the one before which something was deleted.
+    pub fn step(&mut self) -> Result<Option<RawPair<'static>>> {
+        let found = on!(self, c, Ok(None) => c.next());
+        if let At::Read(cursor) = &self.at
+            && let Some((page, rest)) = cursor.rest_of_leaf()
+        {
+            self.quick = Quick { page, rest: rest.iter(), ahead: 0 };
+        }
+        found
+    }
+
+    /// The cursor does the steps that were made without it.
+    #[inline]
+    fn settle(&mut self) {
+        let ahead = std::mem::take(&mut self.quick).ahead;
+        if ahead > 0
+            && let At::Read(cursor) = &mut self.at
+        {
+            cursor.advance(ahead);
+        }
     }
 
     /// To its place in a table of a read transaction.
@@ -105,6 +155,7 @@ impl RawCursor {
 
     /// Keeps the key and value it stands on, and gives up its view.
     pub fn park(&mut self) -> Result<()> {
+        self.settle();
         match std::mem::take(&mut self.at) {
             At::Detached => Ok(()),
             At::Read(cursor) => self.slot.note(&cursor),
@@ -119,6 +170,7 @@ impl RawCursor {
 
     /// On a pair that was just stored; without the value of a table that keeps one under a key.
     pub fn place_on(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.quick = Quick::default();
         self.at = At::Detached;
         self.slot.place_on(key, value);
     }
@@ -147,7 +199,7 @@ impl RawCursor {
 
     /// Back to a place of before.
     pub fn restore(&mut self, place: RawPlace) {
-        *self = RawCursor { at: At::Detached, slot: place.0 };
+        *self = RawCursor { at: At::Detached, slot: place.0, quick: Quick::default() };
     }
 
     /// Where it is, if it is attached.
@@ -167,8 +219,6 @@ impl RawCursor {
         first = first();
         /// To the last record; nowhere in an empty table.
         last = last();
-        /// To the next record, or to the one before which something was deleted.
-        step = next();
         /// To the record before.
         step_back = prev();
         /// To the next value of this key.
@@ -203,7 +253,12 @@ impl RawCursor {
 
     /// To the first value of `key` not less than `value`, if there is one, or else nowhere; with
     /// `exact` only to this value.
-    pub fn seek_pair(&mut self, key: &[u8], value: &[u8], exact: bool) -> Result<Option<RawPair>> {
+    pub fn seek_pair(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        exact: bool,
+    ) -> Result<Option<RawPair<'static>>> {
         on!(self, c, Ok(None) => {
             let found = c.seek_pair(key, value, true)?;
             Ok(found.filter(|(_, own)| !exact || c.is_same_value(value, own)))
@@ -228,6 +283,16 @@ impl RawCursor {
     /// Whether it stands on the last record.
     pub fn on_last(&mut self) -> Result<bool> {
         on!(self, c, Ok(false) => c.on_last(false))
+    }
+
+    /// Whether it stands on the first value of its key.
+    pub fn on_first_value(&mut self) -> Result<bool> {
+        on!(self, c, Ok(false) => c.on_first(true))
+    }
+
+    /// Whether it stands on the last value of its key.
+    pub fn on_last_value(&mut self) -> Result<bool> {
+        on!(self, c, Ok(false) => c.on_last(true))
     }
 
     /// The values that lie together with this one, all of one size, and to the last of them.
