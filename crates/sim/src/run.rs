@@ -179,13 +179,12 @@ impl<'p> Run<'p> {
         let metas_end = 4 * u64::from(self.plan.page_size);
         let image = replay.image(choice, metas_end, rng);
         let kill = choice.is_kill();
-        // With the lock file goes what tells that the killed wrote the weak commits on this boot: as
-        // after a power cut, only what is durable is promised.
-        let all_known = kill && !self.plan.lock_file;
-        let floor = if all_known { replay.acked } else { replay.durable_txn };
-        let boot = if kill { scene.boot } else { scene.boot + 1 };
+        let (floor, boot) = match kill {
+            true => (replay.acked, scene.boot),
+            false => (replay.durable_txn, scene.boot + 1),
+        };
         let durable = replay.durable_txn;
-        let expect = Expect { floor, ceiling: replay.attempted, durable, boot, fresh: !all_known };
+        let expect = Expect { floor, ceiling: replay.attempted, durable, boot, fresh: !kill };
         let disk = SimDisk::new(&image, self.plan.writable);
         (self.prepare)(&disk);
         let (start, before) = match kill {

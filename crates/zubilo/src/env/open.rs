@@ -228,10 +228,7 @@ fn bring_up(
     let len = data.len().map_err(Error::io_at("find the length of", data.path()))?;
     shared.word(Word::FileLen).store(len, Ordering::SeqCst);
     let flushed = |m: &Meta| created || unflushed.is_none_or(|steady| m.txn <= steady);
-    // The boot alone proves nothing: an image of the disk, restored on the same boot, has it too. Who
-    // wrote weak commits and was killed has left a lock file that knows of them.
-    let trusted = if shared.is_stranger() { [0; 16] } else { boot_id };
-    let chosen = metas.iter().find(|(_, m)| flushed(m) && is_credible(data, len, m, trusted));
+    let chosen = metas.iter().find(|(_, m)| flushed(m) && is_credible(data, len, m, boot_id));
     let (slot, meta) = chosen.ok_or_else(|| match unflushed {
         None => damaged("no commit is whole"),
         Some(_) => {
@@ -249,11 +246,7 @@ fn bring_up(
     shared.publish(&Root::of(meta).to_words(meta.page_shift));
     // Whoever only reads leaves the warning and what it is about to the first writer.
     let rejected = metas.iter().any(|(_, m)| m.txn > meta.txn);
-    let doubtful = |m: &Meta| m.txn > meta.txn && is_weak_of(m, boot_id);
-    let doubted = shared.is_stranger() && metas.iter().any(|(_, m)| doubtful(m));
-    if unflushed.is_none() && !doubted {
-        shared.forget_poison();
-    } else if !(rejected && options.read_only) {
+    if unflushed.is_some() && !(rejected && options.read_only) {
         settle_poison(data, shared, meta.page_shift)?;
     }
     Ok(meta.page_shift)
@@ -274,8 +267,8 @@ fn flush_leftovers(data: &dyn DataFile, shared: &Shared, options: &Options) -> R
     if options.read_only { Ok(()) } else { Err(Error::io_at("flush", data.path())(error)) }
 }
 
-/// Wipes commits that were not believed because a flush had failed, or because the lock file knew
-/// nothing of them: the next opener would know nothing of that, and could believe them.
+/// Wipes commits that were not believed because a flush had failed: the next opener would know
+/// nothing of that, and the kernel's cache shows them whole.
 fn settle_poison(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<()> {
     let wiped = metas::wipe_unpublished(data, shared, shift)?;
     if !wiped.is_empty() {
@@ -306,14 +299,9 @@ fn is_credible(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16]) ->
     }
     match meta.trust {
         Trust::Steady => true,
-        Trust::Weak => is_weak_of(meta, boot_id) || has(Bug::BootNotCompared),
+        Trust::Weak => meta.boot_id == boot_id && boot_id != [0; 16] || has(Bug::BootNotCompared),
         Trust::Verified => has(Bug::DigestNotVerified) || digest_holds(data, meta).unwrap_or(false),
     }
-}
-
-/// A weak commit of this boot, which is known.
-fn is_weak_of(meta: &Meta, boot_id: [u8; 16]) -> bool {
-    meta.trust == Trust::Weak && meta.boot_id == boot_id && boot_id != [0; 16]
 }
 
 /// Compares the digest of a commit with the pages it wrote.

@@ -10,7 +10,7 @@ pub(super) const LINE: usize = 8;
 /// "ZubiloLk": what the file is.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"ZubiloLk");
 /// Version of this layout. Raised with every change of meaning, not only of places.
-const VERSION: u64 = 2;
+const VERSION: u64 = 1;
 /// Version and what the layout depends on beyond it: size of a mutex, width of a pointer, words
 /// of a root. Processes that differ in any of these cannot share a region.
 pub(super) const FINGERPRINT: u64 = VERSION
@@ -26,8 +26,7 @@ pub(super) const W_PROCESSES: usize = 4;
 /// Two words.
 pub(super) const W_BOOT: usize = 5;
 /// What a region that is being initialised must not forget should its initialiser die: one more
-/// than the last steady transaction of poisoned predecessors, or zero; or that it knows nothing of
-/// its predecessors, all ones.
+/// than the last steady transaction of poisoned predecessors, or zero.
 pub(super) const W_INHERITED: usize = 7;
 /// Sixteen words: what `Word` names.
 pub(super) const W_WORDS: usize = LINE;

@@ -1,6 +1,5 @@
-//! Images of the disk that are opened on the boot on which they were made: a snapshot of a file system,
-//! a device that was lost and came back. The boot's number stands in the weak commits, and proves
-//! nothing; what their writer left in the lock file does.
+//! Images of the disk that are opened on the boot on which they were made, as from a snapshot of a file
+//! system. The boot's number stands in the weak commits, and proves nothing: their pages may be missing.
 
 use std::path::Path;
 
