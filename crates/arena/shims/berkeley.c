@@ -16,6 +16,8 @@ enum { KEPT = 1 << 16, CHECKPOINT_KIB = 32 << 10, LOG_BYTES = 64 << 20, BUFFER =
 struct store {
     DB_ENV *env;
     DB *db;
+    /* Tables of pairs, once they are open: sorted duplicates. */
+    DB *pairs[PEER_PAIRS];
     /* Commits since the last look at the log's size. */
     unsigned commits;
 };
@@ -47,10 +49,13 @@ const char *peer_why(void) {
 
 int peer_close(void *of) {
     struct store *store = of;
-    int code = 0, other;
+    int code = 0, other, i;
 
-    if (store->db != NULL)
-        code = store->db->close(store->db, 0);
+    for (i = 0; i < PEER_PAIRS; i++)
+        if (store->pairs[i] != NULL && (other = store->pairs[i]->close(store->pairs[i], 0)) != 0)
+            code = other;
+    if (store->db != NULL && (other = store->db->close(store->db, 0)) != 0)
+        code = other;
     if (store->env != NULL) {
         other = store->env->txn_checkpoint(store->env, 0, 0, DB_FORCE);
         code = code != 0 ? code : other;
@@ -256,4 +261,75 @@ void peer_rest(void *session) {
     if (own->cursor != NULL)
         own->cursor->close(own->cursor);
     own->cursor = NULL;
+}
+
+/* The data and the logs that it needs, which opening replays. */
+int peer_backup(void *of, const char *dir) {
+    struct store *store = of;
+    return store->env->backup(store->env, dir, DB_CREATE | DB_BACKUP_SINGLE_DIR);
+}
+
+int peer_tables(void *of) {
+    static const char *const names[] = {"pairs0", "pairs1"};
+    struct store *store = of;
+    int code = 0, i;
+
+    for (i = 0; i < PEER_PAIRS && code == 0; i++) {
+        if ((code = db_create(&store->pairs[i], store->env, 0)) != 0)
+            break;
+        code = store->pairs[i]->set_flags(store->pairs[i], DB_DUPSORT);
+        if (code == 0)
+            code = store->pairs[i]->open(store->pairs[i], NULL, names[i], NULL, DB_BTREE,
+                                         DB_CREATE | DB_THREAD | DB_AUTO_COMMIT, 0644);
+    }
+    return code;
+}
+
+int peer_pair(void *session, int pairs, const void *key, size_t key_len, const void *value,
+              size_t value_len, int gone) {
+    struct session *own = session;
+    DB *db = own->store->pairs[pairs];
+    DBT name = given(key, key_len), item = given(value, value_len);
+    DBC *cursor;
+    int code, closed;
+
+    if (!gone) {
+        code = db->put(db, own->txn, &name, &item, DB_NODUPDATA);
+        return code == DB_KEYEXIST ? 0 : told(code);
+    }
+    if ((code = db->cursor(db, own->txn, &cursor, 0)) != 0)
+        return told(code);
+    if ((code = cursor->get(cursor, &name, &item, DB_GET_BOTH | DB_RMW)) == 0)
+        code = cursor->del(cursor, 0);
+    closed = cursor->close(cursor);
+    return told(code != 0 ? code : closed);
+}
+
+int peer_find(void *session, int pairs, const void *key, size_t key_len, uint64_t most, int records,
+              peer_see *see, void *context, uint64_t *count) {
+    struct session *own = session;
+    DB *db = own->store->pairs[pairs];
+    DBT name = given(key, key_len), item;
+    const void *record = NULL;
+    size_t record_len = 0;
+    u_int32_t how = DB_SET;
+    DBC *cursor;
+    int code, closed;
+
+    *count = 0;
+    memset(&item, 0, sizeof item);
+    item.flags = DB_DBT_USERMEM;
+    item.data = own->key.data;
+    item.ulen = own->key.ulen;
+    if ((code = db->cursor(db, own->txn, &cursor, DB_READ_COMMITTED)) != 0)
+        return told(code);
+    while (*count < most && (code = cursor->get(cursor, &name, &item, how)) == 0) {
+        if (records && (code = peer_get(session, item.data, item.size, &record, &record_len)) != 0)
+            break;
+        see(context, item.data, item.size, record, record_len);
+        how = DB_NEXT_DUP;
+        ++*count;
+    }
+    closed = cursor->close(cursor);
+    return code == DB_NOTFOUND ? 0 : told(code != 0 ? code : closed);
 }

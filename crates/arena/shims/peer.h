@@ -5,6 +5,7 @@
 #define ARENA_PEER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { PEER_SYNC, PEER_LAZY, PEER_NOSYNC, PEER_VOLATILE };
 
@@ -38,5 +39,20 @@ int peer_next(void *session, const void **found, size_t *found_len, const void *
               size_t *value_len);
 /* Ends a walk. */
 void peer_rest(void *session);
+
+/* Copies the open store to a directory that is there and empty. */
+int peer_backup(void *store, const char *dir);
+
+/* Tables of pairs beside the records, many values under a key: 0 and 1. Opened before any session that
+ * uses them. */
+enum { PEER_PAIRS = 2 };
+int peer_tables(void *store);
+int peer_pair(void *session, int pairs, const void *key, size_t key_len, const void *value,
+              size_t value_len, int gone);
+/* At most so many values under a key, with the records that they name if these are wanted. */
+typedef void peer_see(void *context, const void *value, size_t value_len, const void *record,
+                      size_t record_len);
+int peer_find(void *session, int pairs, const void *key, size_t key_len, uint64_t most, int records,
+              peer_see *see, void *context, uint64_t *count);
 
 #endif

@@ -6,16 +6,24 @@
  * also lets old logs go. */
 #include "peer.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <wiredtiger.h>
 
 static const char *const URI = "table:records";
+static const char *const PAIRS[] = {"table:pairs0", "table:pairs1"};
 
 struct session {
     WT_SESSION *session;
     WT_CURSOR *cursor;
+    /* Opened when they are needed first. */
+    WT_CURSOR *pairs[PEER_PAIRS];
+    /* Key and value of a pair as one key. */
+    unsigned char *joined;
+    size_t room;
 };
 
 const char *peer_version(void) { return wiredtiger_version(NULL, NULL, NULL); }
@@ -97,6 +105,7 @@ int peer_session(void *store, void **out) {
 void peer_end(void *session) {
     struct session *own = session;
     own->session->close(own->session, NULL);
+    free(own->joined);
     free(own);
 }
 
@@ -194,4 +203,130 @@ int peer_next(void *session, const void **found, size_t *found_len, const void *
 void peer_rest(void *session) {
     struct session *own = session;
     own->cursor->reset(own->cursor);
+}
+
+/* A backup cursor names the files that belong together, which the caller copies. */
+static int copy_file(const char *home, const char *name, const char *dir) {
+    char from[4096], to[4096], buffer[1 << 16];
+    FILE *in, *out;
+    size_t got;
+    int code = 0;
+
+    if (snprintf(from, sizeof from, "%s/%s", home, name) >= (int)sizeof from ||
+        snprintf(to, sizeof to, "%s/%s", dir, name) >= (int)sizeof to)
+        return ENAMETOOLONG;
+    if ((in = fopen(from, "rb")) == NULL)
+        return errno;
+    if ((out = fopen(to, "wb")) == NULL) {
+        code = errno;
+        fclose(in);
+        return code;
+    }
+    while (code == 0 && (got = fread(buffer, 1, sizeof buffer, in)) > 0)
+        if (fwrite(buffer, 1, got, out) != got)
+            code = errno;
+    if (code == 0 && (ferror(in) || fflush(out) != 0 || fsync(fileno(out)) != 0))
+        code = errno != 0 ? errno : EIO;
+    fclose(in);
+    if (fclose(out) != 0 && code == 0)
+        code = errno;
+    return code;
+}
+
+int peer_backup(void *store, const char *dir) {
+    WT_CONNECTION *connection = store;
+    const char *home = connection->get_home(connection), *name;
+    WT_SESSION *session;
+    WT_CURSOR *cursor;
+    int code, closed;
+
+    if ((code = connection->open_session(connection, NULL, NULL, &session)) != 0)
+        return code;
+    if ((code = session->open_cursor(session, "backup:", NULL, NULL, &cursor)) == 0) {
+        while ((code = cursor->next(cursor)) == 0 && (code = cursor->get_key(cursor, &name)) == 0)
+            if ((code = copy_file(home, name, dir)) != 0)
+                break;
+        closed = cursor->close(cursor);
+        code = code == WT_NOTFOUND ? closed : code;
+    }
+    session->close(session, NULL);
+    return code;
+}
+
+int peer_tables(void *store) {
+    WT_CONNECTION *connection = store;
+    WT_SESSION *session;
+    int code, i;
+
+    if ((code = connection->open_session(connection, NULL, NULL, &session)) != 0)
+        return code;
+    for (i = 0; i < PEER_PAIRS && code == 0; i++)
+        code = session->create(session, PAIRS[i], "key_format=u,value_format=u");
+    session->close(session, NULL);
+    return code;
+}
+
+static int pairs_of(struct session *own, int pairs, WT_CURSOR **cursor) {
+    int code = 0;
+    if (own->pairs[pairs] == NULL)
+        code = own->session->open_cursor(own->session, PAIRS[pairs], NULL, NULL, &own->pairs[pairs]);
+    *cursor = own->pairs[pairs];
+    return code;
+}
+
+int peer_pair(void *session, int pairs, const void *key, size_t key_len, const void *value,
+              size_t value_len, int gone) {
+    struct session *own = session;
+    WT_ITEM empty = {.data = "", .size = 0};
+    WT_CURSOR *cursor;
+    int code = pairs_of(own, pairs, &cursor);
+
+    if (code == 0 && key_len + value_len > own->room) {
+        free(own->joined);
+        own->room = key_len + value_len;
+        code = (own->joined = malloc(own->room)) == NULL ? ENOMEM : 0;
+    }
+    if (code != 0)
+        return told(code);
+    memcpy(own->joined, key, key_len);
+    memcpy(own->joined + key_len, value, value_len);
+    set_key(cursor, own->joined, key_len + value_len);
+    if (gone)
+        return told(cursor->remove(cursor));
+    cursor->set_value(cursor, &empty);
+    return told(cursor->insert(cursor));
+}
+
+int peer_find(void *session, int pairs, const void *key, size_t key_len, uint64_t most, int records,
+              peer_see *see, void *context, uint64_t *count) {
+    struct session *own = session;
+    const void *record = NULL;
+    size_t record_len = 0;
+    WT_CURSOR *cursor;
+    WT_ITEM pair;
+    int code = pairs_of(own, pairs, &cursor), where = 0;
+
+    *count = 0;
+    if (code != 0)
+        return told(code);
+    set_key(cursor, key, key_len);
+    code = cursor->search_near(cursor, &where);
+    if (code == 0 && where < 0)
+        code = cursor->next(cursor);
+    for (; code == 0 && *count < most; code = cursor->next(cursor)) {
+        const unsigned char *value;
+        if ((code = cursor->get_key(cursor, &pair)) != 0)
+            break;
+        if (pair.size < key_len || memcmp(pair.data, key, key_len) != 0)
+            break;
+        value = (const unsigned char *)pair.data + key_len;
+        if (records && (code = peer_get(session, value, pair.size - key_len, &record, &record_len)) != 0)
+            break;
+        see(context, value, pair.size - key_len, record, record_len);
+        ++*count;
+    }
+    cursor->reset(cursor);
+    if (records)
+        own->cursor->reset(own->cursor);
+    return code == WT_NOTFOUND ? 0 : told(code);
 }

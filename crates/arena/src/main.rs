@@ -2,7 +2,8 @@
 //!
 //! `field` runs the whole field: a process for each engine (`worker`, which drives one of `peers`),
 //! in interleaved rounds, as `field::plan` says; `report` shows what came out. `versus` measures
-//! against LMDB in one process; `floor` measures what the disk asks of all. `data` and `keys` make the records, `spec` is the language between
+//! against LMDB in one process; `reuse` simulates a device's cache, `floor` measures what the disk
+//! asks of all. `data` and `keys` make the records, `spec` is the language between
 //! driver and workers.
 
 mod clock;
@@ -13,6 +14,7 @@ mod floor;
 mod keys;
 mod peers;
 mod report;
+mod reuse;
 mod spec;
 mod stats;
 mod versus;
@@ -20,12 +22,13 @@ mod worker;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
 use field::plan::{Scale, stages};
 use peers::ENTRIES;
-use report::record::Report;
+use report::digest::Digest;
 use spec::Class;
 
 /// Benchmarks of embedded ordered key-value stores.
@@ -47,8 +50,22 @@ enum Command {
         /// Written by an earlier run.
         json: PathBuf,
     },
+    /// Keeps a report in short: figures as JSON and CSV, a page, and a summary in markdown.
+    Record {
+        /// Written by an earlier run.
+        json: PathBuf,
+        /// Where it goes: this name with .json, .csv, .html and .md.
+        out: PathBuf,
+    },
+    /// Lists in markdown where Zubilo is not first.
+    Rank {
+        /// Written by an earlier run or by `record`.
+        json: PathBuf,
+    },
     /// Zubilo against LMDB in one process, with the targets that were set.
     VersusLmdb(versus::Config),
+    /// The order in which free pages are reused, through a simulated write-back cache.
+    Reuse(reuse::Config),
     /// What bare durable writes cost here: the floor under every commit.
     Floor(floor::Config),
     /// Serves one engine on standard input and output; the driver starts it.
@@ -80,6 +97,9 @@ struct Choice {
     /// Time of one measurement.
     #[arg(long)]
     seconds: Option<f64>,
+    /// Time for all of it: what comes late has one round. 9 for `quick`, no limit for `full`.
+    #[arg(long)]
+    minutes: Option<f64>,
     #[arg(long, default_value_t = keys::SEED)]
     seed: u64,
     /// Where stores are made: the file system that is measured.
@@ -100,10 +120,13 @@ fn main() -> ExitCode {
         Command::Quick(choice) => measure("quick", Scale::QUICK, choice),
         Command::Full(choice) => measure("full", Scale::FULL, choice),
         Command::Report { json } => draw(&json),
+        Command::Record { json, out } => record(&json, &out),
+        Command::Rank { json } => read(&json).map(|d| print!("{}", report::rank::markdown(&d))),
         Command::VersusLmdb(config) => {
             versus::run(config);
             Ok(())
         }
+        Command::Reuse(config) => reuse::run(&config).map_err(std::io::Error::other),
         Command::Floor(config) => floor::run(&config),
         Command::Worker { engine } => {
             worker::run(&engine);
@@ -123,12 +146,13 @@ fn measure(plan: &str, mut scale: Scale, choice: Choice) -> std::io::Result<()> 
     scale.records = choice.records.unwrap_or(scale.records);
     scale.rounds = choice.rounds.unwrap_or(scale.rounds).max(1);
     scale.seconds = choice.seconds.unwrap_or(scale.seconds);
+    let limit = choice.minutes.or((!scale.whole).then_some(9.0));
     let mut stages = stages(scale);
     stages.retain(|s| choice.classes.is_empty() || choice.classes.contains(&s.class));
     stages.retain(|s| s.name.contains(&choice.stage));
     for stage in &mut stages {
         // A row that fills its store is needed by the rows after it.
-        let load = |work| matches!(work, spec::Work::Load { .. });
+        let load = |work| matches!(work, spec::Work::Load { .. } | spec::Work::LoadTables { .. });
         let fills = !stage.fill;
         stage.tasks.retain(|t| t.name.contains(&choice.row) || fills && load(t.work));
     }
@@ -145,6 +169,7 @@ fn measure(plan: &str, mut scale: Scale, choice: Choice) -> std::io::Result<()> 
         engines,
         dir,
         seed: choice.seed,
+        limit: limit.and_then(|minutes| Duration::try_from_secs_f64(minutes * 60.0).ok()),
         print: true,
     };
     let report = field::run(&settings);
@@ -153,7 +178,10 @@ fn measure(plan: &str, mut scale: Scale, choice: Choice) -> std::io::Result<()> 
     report::table::print_entrants(&report);
     report::table::print_environment(&report);
     std::fs::write(with_extension(&choice.out, "json"), serde_json::to_vec(&report)?)?;
-    write_page(&report, &with_extension(&choice.out, "html"))
+    let digest = Digest::of(&report);
+    println!("\n{}", report::rank::markdown(&digest));
+    write(&choice.out, "csv", &report::paper::csv(&digest))?;
+    write(&choice.out, "html", &report::html::page(&digest))
 }
 
 /// The path with `.extension` behind it, whatever dots it has.
@@ -164,13 +192,27 @@ fn with_extension(path: &Path, extension: &str) -> PathBuf {
     name.into()
 }
 
-fn draw(json: &Path) -> std::io::Result<()> {
-    let report: Report = serde_json::from_slice(&std::fs::read(json)?)?;
-    write_page(&report, &json.with_extension("html"))
+fn read(json: &Path) -> std::io::Result<Digest> {
+    Digest::from_json(&std::fs::read(json)?)
 }
 
-fn write_page(report: &Report, path: &Path) -> std::io::Result<()> {
-    std::fs::write(path, report::html::page(report))?;
+fn draw(json: &Path) -> std::io::Result<()> {
+    write(&json.with_extension(""), "html", &report::html::page(&read(json)?))
+}
+
+fn record(json: &Path, out: &Path) -> std::io::Result<()> {
+    let digest = read(json)?;
+    let date = digest.environment.iter().find(|(name, _)| name == "date");
+    let title = format!("Arena, {}", date.map_or("no date", |(_, date)| date));
+    write(out, "json", &serde_json::to_string(&digest)?)?;
+    write(out, "csv", &report::paper::csv(&digest))?;
+    write(out, "md", &report::paper::markdown(&digest, &title))?;
+    write(out, "html", &report::html::page(&digest))
+}
+
+fn write(out: &Path, extension: &str, text: &str) -> std::io::Result<()> {
+    let path = with_extension(out, extension);
+    std::fs::write(&path, text)?;
     println!("{}", path.display());
     Ok(())
 }

@@ -108,6 +108,15 @@ pub(crate) enum Work {
     Sleeper { quads: u64 },
     /// The store made as small as the engine can make it.
     Compact,
+    /// A new store filled with pairs in this many at a time: with rows, records and their entries in
+    /// two indexes; without, many values under each key of one table.
+    LoadTables { rows: bool, batch: u64 },
+    /// 2 inserts, 1 update, 1 delete of what the tables hold, in one transaction.
+    ChangeTables,
+    /// Values under random keys, so many of each at most, with the records that they name.
+    Find { most: u64 },
+    /// The store copied while a thread does CRUD.
+    Backup,
     /// Threads that look up (one transaction each) beside threads that do CRUD.
     Mix { readers: u64, writers: u64 },
 }
@@ -115,7 +124,7 @@ pub(crate) enum Work {
 impl Work {
     /// Whether it makes its store anew and must not be repeated to warm up.
     pub(crate) fn is_load(self) -> bool {
-        matches!(self, Work::Load { .. } | Work::Sleeper { .. })
+        matches!(self, Work::Load { .. } | Work::LoadTables { .. } | Work::Sleeper { .. })
     }
 
     /// Whether the calls that it makes to the system are of interest.
@@ -127,7 +136,16 @@ impl Work {
                 | Work::Iterate
                 | Work::Range { .. }
                 | Work::Compact
+                | Work::Find { .. }
         )
+    }
+
+    /// What the second list of figures is about, where there is one.
+    pub(crate) fn beside(self) -> &'static str {
+        match self {
+            Work::Backup => "CRUD beside",
+            _ => "readers of",
+        }
     }
 
     /// Whether it changes records.
@@ -139,6 +157,7 @@ impl Work {
                 | Work::Begin
                 | Work::Iterate
                 | Work::Range { .. }
+                | Work::Find { .. }
                 | Work::Mix { writers: 0, .. }
         )
     }
@@ -239,6 +258,8 @@ pub(crate) struct Sample {
     pub(crate) settled: Costs,
     /// Bytes of keys and values that the measurement put.
     pub(crate) user_bytes: u64,
+    /// Bytes of keys and values that it was given back.
+    pub(crate) read_bytes: u64,
     pub(crate) peak_memory: u64,
     /// Allocated and apparent, after settling.
     pub(crate) disk_bytes: u64,

@@ -8,6 +8,7 @@
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use zubilo::platform::{Advice, DataFile, FileId};
@@ -119,6 +120,8 @@ struct State {
 struct Inner {
     base: NonNull<u8>,
     writable: bool,
+    /// Which file this is; copies are others.
+    home: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -161,7 +164,12 @@ impl SimDisk {
             flush_failed: false,
             lazy_sync: false,
         });
-        SimDisk(Arc::new(Inner { base, writable, state }))
+        SimDisk(Arc::new(Inner { base, writable, home: AtomicU64::new(1), state }))
+    }
+
+    /// Makes it the file that this number names: a copy of another is another.
+    pub fn settle(&self, home: u64) {
+        self.0.home.store(home, Ordering::Relaxed);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -433,6 +441,10 @@ impl DataFile for SimDisk {
 
     fn id(&self) -> FileId {
         FileId { device: 0, inode: self.0.base.as_ptr() as u64 }
+    }
+
+    fn home(&self) -> u64 {
+        self.0.home.load(Ordering::Relaxed)
     }
 
     fn path(&self) -> &Path {

@@ -12,7 +12,7 @@ const STATES: u64 = 80;
 const ROUNDS: u64 = 60;
 
 /// A bug, and the workloads that can show it; none for damage of the medium.
-pub const HUNTS: [(Bug, &[&str]); 26] = [
+pub const HUNTS: [(Bug, &[&str]); 27] = [
     (Bug::NotFlushed, &["sync-small"]),
     (Bug::AcknowledgedEarly, &["sync-small"]),
     (Bug::PagesNotFlushed, &["sync-spill"]),
@@ -22,6 +22,7 @@ pub const HUNTS: [(Bug, &[&str]); 26] = [
     (Bug::MetaNotVerified, &["nosync", "sync-spill"]),
     (Bug::PageNotVerified, &[]),
     (Bug::BootNotCompared, &["nosync"]),
+    (Bug::CopyBelieved, &["nosync"]),
     (Bug::OneFlushOnWeak, &["processes"]),
     (Bug::PublishedBeforeWritten, &["kills-sync"]),
     (Bug::SteadyOverwritten, &["nosync"]),

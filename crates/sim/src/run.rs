@@ -8,7 +8,7 @@ use crate::disk::{Event, SimDisk};
 use crate::image::{Choice, Replay, Start};
 use crate::life::{Expect, Failure, Life, end, live};
 use crate::model::History;
-use crate::plan::Plan;
+use crate::plan::{Plan, Twist};
 use crate::rng::Rng;
 use crate::watch::{beat, watch};
 
@@ -71,6 +71,7 @@ struct Scene<'s> {
     start: &'s Start,
     events: &'s [Arc<Event>],
     boot: u8,
+    home: u64,
     generation: u32,
     /// No crash before this event.
     from: usize,
@@ -118,7 +119,8 @@ impl<'p> Run<'p> {
             Ok(from) => {
                 let from = if self.plan.warm == 0 { 0 } else { from };
                 let events = disk.events();
-                let scene = Scene { start: &start, events: &events, boot: 1, generation: 1, from };
+                let (start, events) = (&start, &events);
+                let scene = Scene { start, events, boot: 1, home: 1, generation: 1, from };
                 self.explore(&scene, states, &mut rng);
             }
         }
@@ -179,13 +181,20 @@ impl<'p> Run<'p> {
         let metas_end = 4 * u64::from(self.plan.page_size);
         let image = replay.image(choice, metas_end, rng);
         let kill = choice.is_kill();
+        // What was there is also looked at in a copy, without a restart of the system. Where commits
+        // were lost or cut off before, their pages may pass for those of later commits of the same number.
+        let once = scene.generation == 1
+            && matches!(self.plan.twist, Twist::Plain | Twist::Reopens | Twist::Interleaved);
+        let copied = (kill || once) && rng.one_in(3);
+        let home = scene.home + u64::from(copied);
         let (floor, boot) = match kill {
             true => (replay.acked, scene.boot),
-            false => (replay.durable_txn, scene.boot + 1),
+            false => (replay.durable_txn, scene.boot + u8::from(!copied)),
         };
         let durable = replay.durable_txn;
         let expect = Expect { floor, ceiling: replay.attempted, durable, boot, fresh: !kill };
         let disk = SimDisk::new(&image, self.plan.writable);
+        disk.settle(home);
         (self.prepare)(&disk);
         let (start, before) = match kill {
             true => replay.kept(),
@@ -216,6 +225,7 @@ impl<'p> Run<'p> {
                         start: &start,
                         events: &events,
                         boot,
+                        home,
                         generation: scene.generation + 1,
                         from: before.len(),
                     };

@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use zubilo::{Durability, Env, Options, ReadTable};
+use zubilo::{Durability, Env, Options, ReadTable, WriteTable};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -100,6 +100,64 @@ fn counted_crud(env: &Env) -> Result<u64> {
     Ok(COMMITS)
 }
 
+/// A seek and 10 records.
+#[inline(never)]
+fn counted_seek(table: &ReadTable<'_>, keys: &[[u8; 16]]) -> Result<u64> {
+    for key in keys {
+        for record in table.range(&key[..]..).take(10) {
+            black_box(record?);
+        }
+    }
+    Ok(keys.len() as u64)
+}
+
+/// Changes in transactions of 1,000, commits included.
+fn batches(env: &Env, change: impl Fn(&mut WriteTable<'_>, u64) -> Result) -> Result<u64> {
+    for first in (0..RECORDS).step_by(1000) {
+        let mut write = env.write()?;
+        let mut table = write.table_or_create(TABLE)?;
+        (first..first + 1000).try_for_each(|i| change(&mut table, i))?;
+        write.commit()?;
+    }
+    Ok(RECORDS)
+}
+
+#[inline(never)]
+fn counted_sorted(env: &Env) -> Result<u64> {
+    batches(env, |table, i| Ok(table.put(u128::from(i).to_be_bytes(), value(i))?))
+}
+
+#[inline(never)]
+fn counted_delete(env: &Env) -> Result<u64> {
+    batches(env, |table, i| {
+        table.delete(key(i))?.then_some(()).ok_or_else(|| "a record is missing".into())
+    })
+}
+
+/// A transaction with one change.
+#[inline(never)]
+fn counted_commit(env: &Env) -> Result<u64> {
+    for i in 0..COMMITS {
+        let mut write = env.write()?;
+        write.table(TABLE)?.put(key(i), value(i + 1))?;
+        write.commit()?;
+    }
+    Ok(COMMITS)
+}
+
+/// A nested transaction with one change.
+#[inline(never)]
+fn counted_nested(env: &Env) -> Result<u64> {
+    let mut write = env.write()?;
+    for i in 0..COMMITS {
+        write.begin_nested()?;
+        write.table(TABLE)?.put(key(i), value(i + 1))?;
+        write.commit_nested();
+    }
+    write.commit()?;
+    Ok(COMMITS)
+}
+
 fn run(part: &str) -> Result<u64> {
     let folder = std::env::temp_dir().join(format!("zubilo-instructions-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -108,6 +166,8 @@ fn run(part: &str) -> Result<u64> {
     let env = options.open(folder.join("store"))?;
     let count = if part == "load" {
         counted_load(&env)?
+    } else if part == "sorted" {
+        counted_sorted(&env)?
     } else {
         load(&env)?;
         let keys: Vec<[u8; 16]> = (0..READS).map(|i| key(scatter(i) % RECORDS)).collect();
@@ -119,6 +179,10 @@ fn run(part: &str) -> Result<u64> {
             "scan" => counted_scan(&table)?,
             "begin" => counted_begin(&env)?,
             "crud" => counted_crud(&env)?,
+            "seek" => counted_seek(&table, &keys)?,
+            "delete" => counted_delete(&env)?,
+            "commit" => counted_commit(&env)?,
+            "nested" => counted_nested(&env)?,
             other => return Err(format!("there is no part called {other}").into()),
         }
     };

@@ -28,6 +28,8 @@ pub enum Bug {
     OpenNotFlushed,
     /// A weak commit is believed although the system was restarted.
     BootNotCompared,
+    /// A weak commit is believed although the file is a copy of what a disk held.
+    CopyBelieved,
     /// A checkpoint writes its meta before the pages are flushed.
     CheckpointUnflushed,
     /// A checkpoint counts as done before its meta is flushed.

@@ -9,11 +9,12 @@ mod environment;
 pub(crate) mod plan;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::peers::ENTRIES;
+use crate::report::digest::RowDigest;
 use crate::report::record::{Cell, Ending, Entrant, Report, Row, StageReport, Standing};
 use crate::report::table;
 use crate::spec::{Bound, Command, Reply, Work};
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) engines: Vec<String>,
     pub(crate) dir: PathBuf,
     pub(crate) seed: u64,
+    /// Time for all of it: rows that come late have one round each.
+    pub(crate) limit: Option<Duration>,
     /// Whether rows are printed as they come.
     pub(crate) print: bool,
 }
@@ -49,6 +52,7 @@ struct Field<'s> {
     program: PathBuf,
     report: Report,
     bar: ProgressBar,
+    began: Instant,
 }
 
 /// Measures the whole plan.
@@ -75,15 +79,21 @@ pub(crate) fn run(settings: &Settings) -> std::io::Result<Report> {
     if let Ok(style) = ProgressStyle::with_template(style) {
         bar.set_style(style);
     }
-    let mut field = Field { settings, program, report, bar };
+    let mut field = Field { settings, program, report, bar, began: Instant::now() };
     for stage in &settings.stages {
         field.stage(stage)?;
     }
     field.bar.finish_and_clear();
+    let took = format!("{:.0} s", field.began.elapsed().as_secs_f64());
+    field.report.environment.push(("took".into(), took));
     let end = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     field.report.environment.push(("load at end".into(), end.trim().into()));
     Ok(field.report)
 }
+
+/// Share of the time that measuring takes beyond which a run is late: a little behind is made up for
+/// by the stages of few rounds at the end.
+const LATE: f64 = 1.1;
 
 /// Rounds of a task, with one to warm up before and one to count calls behind, where they are of use.
 fn turns(stage: &Stage, task: &Task) -> usize {
@@ -103,7 +113,8 @@ impl Field<'_> {
         for task in &stage.tasks {
             let row = self.task(stage, task, &mut runners);
             if self.settings.print {
-                self.bar.suspend(|| table::print_row(stage.name, stage.class, &row));
+                let digest = RowDigest::of(&row);
+                self.bar.suspend(|| table::print_row(stage.name, stage.class, &digest));
             }
             rows.push(row);
         }
@@ -177,7 +188,9 @@ impl Field<'_> {
     fn task(&mut self, stage: &Stage, task: &Task, runners: &mut [Runner]) -> Row {
         let mut cells: Vec<Cell> =
             runners.iter().map(|r| Cell { engine: r.name.into(), ..Cell::default() }).collect();
-        let last = turns(stage, task);
+        let planned = turns(stage, task);
+        let last = if self.is_late() { planned + 1 - stage.rounds } else { planned };
+        self.bar.inc(((planned - last) * runners.len()) as u64);
         for turn in 0..last {
             let warm = is_warmed(task) && turn == 0;
             let audit = task.work.has_calls() && turn + 1 == last;
@@ -223,6 +236,13 @@ impl Field<'_> {
             endings.push(end);
         }
         endings
+    }
+
+    /// Whether the time is used up faster than the work is done.
+    fn is_late(&self) -> bool {
+        let Some(limit) = self.settings.limit else { return false };
+        let done = self.bar.position() as f64 / self.bar.length().unwrap_or(1).max(1) as f64;
+        self.began.elapsed().as_secs_f64() > limit.as_secs_f64() * (done * LATE + 0.05)
     }
 
     fn step(&self, what: impl FnOnce() -> String) {

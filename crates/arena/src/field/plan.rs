@@ -64,6 +64,8 @@ pub(crate) fn stages(scale: Scale) -> Vec<Stage> {
     plan.identifiers();
     plan.sleeper();
     plan.published();
+    plan.tables();
+    plan.backup();
     if scale.whole {
         plan.other_data();
         plan.larger_than_memory();
@@ -118,7 +120,7 @@ impl Plan {
 
     fn durable(&mut self) {
         let mut tasks = self.changes();
-        let all = [(0, 2), (0, 4), (0, 8), (2, 1), (2, 2)];
+        let all = [(0, 2), (0, 4), (0, 8), (2, 1), (2, 2), (4, 4), (1, 4)];
         tasks.extend(self.mixes(if self.scale.whole { &all } else { &all[2..3] }));
         if self.scale.whole {
             tasks.push(self.task("CRUD, 500 a second", Work::Paced { rate: 500 }));
@@ -130,10 +132,10 @@ impl Plan {
     fn lazy(&mut self) {
         for class in [Class::Lazy, Class::NoSync, Class::Volatile] {
             let mut tasks = self.changes();
-            let all = [(0, 4), (1, 1), (2, 1), (1, 4), (4, 4)];
+            let all = [(0, 2), (0, 4), (0, 8), (2, 1), (2, 2), (4, 4), (1, 4)];
             match (self.scale.whole, class) {
                 (true, _) => tasks.extend(self.mixes(&all)),
-                (false, Class::NoSync) => tasks.extend(self.mixes(&all[2..3])),
+                (false, Class::NoSync) => tasks.extend(self.mixes(&all[3..4])),
                 (false, _) => tasks.truncate(2),
             }
             let stage = self.stage("transactions", class, RANDOM);
@@ -170,6 +172,32 @@ impl Plan {
         let stage = self.stage("sleeping reader", Class::Sync, RANDOM);
         (stage.tasks, stage.fill, stage.rounds, stage.shape.records) =
             (vec![task], true, 1, records);
+    }
+
+    /// Records with two secondary indexes, and many values under a key.
+    fn tables(&mut self) {
+        let records = self.scale.records / 2;
+        for (name, rows, most) in
+            [("two indexes", true, 10), ("many values under a key", false, u64::MAX)]
+        {
+            let tasks = vec![
+                self.task("LOAD random", Work::LoadTables { rows, batch: 1000 }),
+                self.task(
+                    if rows { "10 records by an index" } else { "all values of a key" },
+                    Work::Find { most },
+                ),
+                self.task("2 inserts, 1 update, 1 delete", Work::ChangeTables),
+            ];
+            let stage = self.stage(name, Class::NoSync, (Kind::Dense, Values::Fixed(100)));
+            (stage.tasks, stage.fill, stage.shape.records) = (tasks, false, records);
+        }
+    }
+
+    /// Copies of a store in use.
+    fn backup(&mut self) {
+        let tasks =
+            vec![self.task("CRUD", Work::Crud), self.task("copies beside CRUD", Work::Backup)];
+        self.stage("hot backup", Class::NoSync, RANDOM).tasks = tasks;
     }
 
     /// The workload that redb's README publishes; its figures are for 5 million records.
@@ -274,12 +302,16 @@ impl Plan {
                 stage.shape.records /= 5;
             }
         }
-        for (name, bytes, records) in
-            [("values of 1 MiB", 1 << 20, 320), ("values of 8 MiB", 8 << 20, 64)]
-        {
-            let tasks = vec![self.task("SET", Work::Set), self.task("ITERATE", Work::Iterate)];
+        for (name, bytes, records, rounds) in [
+            ("values of 1 MiB", 1 << 20, 320, self.scale.rounds),
+            ("values of 8 MiB", 8 << 20, 64, self.scale.rounds),
+            ("values of 64 MiB", 64 << 20, 16, 2),
+        ] {
+            let mut tasks = vec![self.task("SET", Work::Set), self.task("ITERATE", Work::Iterate)];
+            // Every engine's store is on the disk at the same time.
+            tasks[0].bound.ops = (1 << 28) / u64::from(bytes);
             let stage = self.stage(name, Class::Sync, (Kind::Random16, Values::Fixed(bytes)));
-            (stage.tasks, stage.shape.records) = (tasks, records);
+            (stage.tasks, stage.shape.records, stage.rounds) = (tasks, records, rounds);
         }
     }
 }
@@ -292,7 +324,8 @@ mod tests {
     fn a_stage_reads_only_what_is_there() {
         for scale in [Scale::QUICK, Scale::FULL] {
             for stage in stages(scale) {
-                let load = matches!(stage.tasks[0].work, Work::Load { .. });
+                let first = stage.tasks[0].work;
+                let load = matches!(first, Work::Load { .. } | Work::LoadTables { .. });
                 assert!(stage.fill || load, "{} is empty at first", stage.name);
                 assert!(stage.rounds > 0 && stage.shape.records > 0);
             }

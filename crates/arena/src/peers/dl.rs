@@ -38,22 +38,40 @@ pub(super) unsafe fn symbol<T: Copy>(library: &'static Library, name: &str) -> O
     found.map(|symbol| *symbol).map_err(|e| Fault::Missing(format!("{name}: {e}")))
 }
 
-/// A table of C functions, named as their symbols, with `load` for a library's name.
+/// C functions of a library.
+pub(super) trait Table: Sized {
+    /// Those whose symbols are their names behind a prefix.
+    fn of(library: &'static Library, prefix: &str) -> Outcome<Self>;
+
+    /// Those of the library of this name.
+    fn load(name: &OsStr) -> Outcome<Self> {
+        Self::of(library(name)?, "")
+    }
+}
+
+/// A table of C functions, named as their symbols.
 macro_rules! functions {
-    ($api:ident { $(fn $name:ident($($arg:ty),* $(,)?) $(-> $result:ty)?;)* }) => {
+    ($view:vis $api:ident { $(fn $name:ident($($arg:ty),* $(,)?) $(-> $result:ty)?;)* }) => {
         #[derive(Clone, Copy)]
         // Symbols are spelled as the library spells them.
         #[allow(non_snake_case)]
-        struct $api {
-            $($name: unsafe extern "C" fn($($arg),*) $(-> $result)?,)*
+        $view struct $api {
+            $($view $name: unsafe extern "C" fn($($arg),*) $(-> $result)?,)*
         }
 
-        impl $api {
-            fn load(name: &std::ffi::OsStr) -> $crate::peers::Outcome<$api> {
-                let library = $crate::peers::dl::library(name)?;
+        impl $crate::peers::dl::Table for $api {
+            fn of(
+                library: &'static libloading::Library,
+                prefix: &str,
+            ) -> $crate::peers::Outcome<$api> {
                 // SAFETY: the types are those of the library's header.
                 unsafe {
-                    Ok($api { $($name: $crate::peers::dl::symbol(library, stringify!($name))?,)* })
+                    Ok($api {
+                        $($name: $crate::peers::dl::symbol(
+                            library,
+                            &format!("{prefix}{}", stringify!($name)),
+                        )?,)*
+                    })
                 }
             }
         }

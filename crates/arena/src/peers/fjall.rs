@@ -13,12 +13,15 @@ use fjall::{
     Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable, Snapshot,
 };
 
+use super::tables::{Change, Find, PAIRS, Place, joined, value_of};
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache};
 use crate::spec::Class;
 
 pub(crate) struct Fjall {
     db: Database,
     records: Keyspace,
+    /// The tables beside it, once they are open.
+    pairs: Vec<Keyspace>,
     persist: Option<PersistMode>,
 }
 
@@ -48,10 +51,6 @@ impl Engine for Fjall {
             .manual_journal_persist(persist.is_none())
             .open()
             .map_err(Fault::of("open"))?;
-        let options = || {
-            KeyspaceCreateOptions::default()
-                .data_block_compression_policy(CompressionPolicy::disabled())
-        };
         let records = db.keyspace("records", options).map_err(Fault::of("keyspace"))?;
         let persisted = match persist {
             Some(mode) => format!("batches with PersistMode::{mode:?}"),
@@ -62,7 +61,7 @@ impl Engine for Fjall {
             settings: format!("{persisted}, cache {} MiB, no compression", cache() >> 20),
             why: "PersistMode's documentation; workers by default".into(),
         };
-        Ok((Fjall { db, records, persist }, about))
+        Ok((Fjall { db, records, pairs: Vec::new(), persist }, about))
     }
 
     fn session(&self) -> Outcome<&Fjall> {
@@ -73,11 +72,23 @@ impl Engine for Fjall {
         self.db.persist(PersistMode::SyncAll).map_err(Fault::of("persist"))
     }
 
+    fn open_tables(&mut self) -> Outcome<()> {
+        for i in 0..PAIRS {
+            let pairs = self.db.keyspace(Place::Pairs(i).name(), options);
+            self.pairs.push(pairs.map_err(Fault::of("keyspace"))?);
+        }
+        Ok(())
+    }
+
     fn settle(&self) -> Outcome<()> {
         super::until_quiet(|| {
             Ok(self.db.active_compactions() == 0 && self.db.outstanding_flushes() == 0)
         })
     }
+}
+
+fn options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default().data_block_compression_policy(CompressionPolicy::disabled())
 }
 
 impl Session for &Fjall {
@@ -97,6 +108,43 @@ impl Session for &Fjall {
         let result = work(&mut batch)?;
         batch.batch.commit().map_err(Fault::of("commit"))?;
         Ok(result)
+    }
+
+    /// One look-up needs no snapshot.
+    #[inline(always)]
+    fn get_once<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
+        let found = self.records.get(key).map_err(Fault::of("get"))?;
+        Ok(see(found.as_deref()))
+    }
+
+    fn change(&mut self, changes: &[Change]) -> Outcome<()> {
+        let mut batch = self.db.batch().durability(self.persist);
+        for Change { place, key, value, gone } in changes {
+            match (place, gone) {
+                (Place::Records, false) => batch.insert(&self.records, &key[..], &value[..]),
+                (Place::Records, true) => batch.remove(&self.records, &key[..]),
+                (Place::Pairs(i), false) => batch.insert(&self.pairs[*i], joined(key, value), []),
+                (Place::Pairs(i), true) => batch.remove(&self.pairs[*i], joined(key, value)),
+            }
+        }
+        batch.commit().map_err(Fault::of("commit"))
+    }
+
+    fn find(&mut self, find: Find<'_>, mut see: impl FnMut(&[u8], Option<&[u8]>)) -> Outcome<u64> {
+        let snapshot = self.db.snapshot();
+        let all = snapshot.prefix(&self.pairs[find.pairs], find.key);
+        let mut count = 0;
+        for pair in all.take(usize::try_from(find.most).unwrap_or(usize::MAX)) {
+            let pair = pair.key().map_err(Fault::of("next"))?;
+            let Some(value) = value_of(&pair, find.key) else { break };
+            let record = match find.records {
+                true => snapshot.get(&self.records, value).map_err(Fault::of("get"))?,
+                false => None,
+            };
+            see(value, record.as_deref());
+            count += 1;
+        }
+        Ok(count)
     }
 }
 

@@ -9,6 +9,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;
 
+use super::dl::Table;
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
 use crate::spec::Class;
 
@@ -33,6 +34,7 @@ dl::functions!(Api {
     fn kccurjump(Ptr) -> i32;
     fn kccurjumpkey(Ptr, *const u8, usize) -> i32;
     fn kccuraccept(Ptr, Full, Ptr, i32, i32) -> i32;
+    fn kcdbcopy(Ptr, *const c_char) -> i32;
     fn kcdbsync(Ptr, i32, *const c_void, Ptr) -> i32;
 });
 
@@ -117,6 +119,13 @@ impl Engine for Kyoto {
         let done =
             unsafe { (self.api.kcdbsync)(self.db, 1, std::ptr::null(), std::ptr::null_mut()) };
         self.now().check("synchronize", done)
+    }
+
+    fn back_up(&self, dir: &Path) -> Outcome<()> {
+        let path = dl::c_path(&dir.join("kyoto.kct"))?;
+        // SAFETY: the store is open, the path ends with zero.
+        self.now().check("copy", unsafe { (self.api.kcdbcopy)(self.db, path.as_ptr()) })?;
+        super::flush_files(dir)
     }
 }
 
@@ -267,6 +276,8 @@ impl Writer for Now {
     #[inline(always)]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         let set = self.api.kcdbset;
+        // The pointer of an empty slice is small, and the library takes 0 and 1 for orders.
+        let value = if value.is_empty() { &b"-"[..0] } else { value };
         // SAFETY: the store copies what it is given.
         let done = unsafe { set(self.db, key.as_ptr(), key.len(), value.as_ptr(), value.len()) };
         self.check("set", done)

@@ -6,20 +6,25 @@
 //! MDB_NOSYNC may lose the whole store in a power cut, so it stands for NOSYNC and VOLATILE only.
 //! `lmdb-map` adds MDB_WRITEMAP, the fastest setting without flushes.
 
-use std::ffi::{c_char, c_int, c_uint};
+use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
 use lmdb_master_sys as ffi;
 
-use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, dl};
+use super::dl::Table;
+use super::mapped::{Lib, Move, Ptr, Store, Thread};
+use super::tables::PAIRS;
+use super::{About, Engine, Fault, Outcome, Variant, dl};
 use crate::spec::Class;
 
-dl::functions!(Api {
+dl::functions!(pub(crate) Api {
     fn mdb_version(*mut c_int, *mut c_int, *mut c_int) -> *mut c_char;
     fn mdb_strerror(c_int) -> *mut c_char;
     fn mdb_env_create(*mut *mut ffi::MDB_env) -> c_int;
     fn mdb_env_set_mapsize(*mut ffi::MDB_env, usize) -> c_int;
+    fn mdb_env_set_maxdbs(*mut ffi::MDB_env, ffi::MDB_dbi) -> c_int;
+    fn mdb_env_copy(*mut ffi::MDB_env, *const c_char) -> c_int;
     fn mdb_env_open(*mut ffi::MDB_env, *const c_char, c_uint, ffi::mdb_mode_t) -> c_int;
     fn mdb_env_sync(*mut ffi::MDB_env, c_int) -> c_int;
     fn mdb_env_close(*mut ffi::MDB_env);
@@ -43,6 +48,8 @@ const OWN: Api = Api {
     mdb_strerror: ffi::mdb_strerror,
     mdb_env_create: ffi::mdb_env_create,
     mdb_env_set_mapsize: ffi::mdb_env_set_mapsize,
+    mdb_env_set_maxdbs: ffi::mdb_env_set_maxdbs,
+    mdb_env_copy: ffi::mdb_env_copy,
     mdb_env_open: ffi::mdb_env_open,
     mdb_env_sync: ffi::mdb_env_sync,
     mdb_env_close: ffi::mdb_env_close,
@@ -81,29 +88,8 @@ impl Api {
     }
 }
 
-/// An open environment with its default database.
 pub(crate) struct Lmdb {
-    api: Api,
-    env: *mut ffi::MDB_env,
-    dbi: ffi::MDB_dbi,
-}
-
-// SAFETY: environments may be used by many threads; each transaction here stays in its thread.
-unsafe impl Send for Lmdb {}
-// SAFETY: as above.
-unsafe impl Sync for Lmdb {}
-
-/// One thread's access, with the read transaction that is reset and renewed.
-pub(crate) struct Thread<'e> {
-    engine: &'e Lmdb,
-    idle: *mut ffi::MDB_txn,
-}
-
-/// A transaction and the database.
-pub(crate) struct Txn {
-    api: Api,
-    txn: *mut ffi::MDB_txn,
-    dbi: ffi::MDB_dbi,
+    store: Store<Api>,
 }
 
 fn val(bytes: &[u8]) -> ffi::MDB_val {
@@ -120,8 +106,149 @@ unsafe fn bytes<'t>(val: &ffi::MDB_val) -> &'t [u8] {
     unsafe { dl::bytes(val.mv_data.cast(), val.mv_size) }
 }
 
+// SAFETY: each method is a call with the arguments that it was given.
+unsafe impl Lib for Api {
+    #[inline(always)]
+    unsafe fn begin(self, env: Ptr, writes: bool) -> Outcome<Ptr> {
+        let mut txn = null_mut();
+        let flags = if writes { 0 } else { ffi::MDB_RDONLY as c_uint };
+        // SAFETY: as the caller promises.
+        let code = unsafe { (self.mdb_txn_begin)(env.cast(), null_mut(), flags, &mut txn) };
+        self.check("mdb_txn_begin", code)?;
+        Ok(txn.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn commit(self, txn: Ptr) -> Outcome<()> {
+        // SAFETY: as the caller promises.
+        self.check("mdb_txn_commit", unsafe { (self.mdb_txn_commit)(txn.cast()) })
+    }
+
+    unsafe fn abort(self, txn: Ptr) {
+        // SAFETY: as the caller promises.
+        unsafe { (self.mdb_txn_abort)(txn.cast()) };
+    }
+
+    #[inline(always)]
+    unsafe fn reset(self, txn: Ptr) -> Outcome<()> {
+        // SAFETY: as the caller promises.
+        unsafe { (self.mdb_txn_reset)(txn.cast()) };
+        Ok(())
+    }
+
+    #[inline(always)]
+    unsafe fn renew(self, txn: Ptr) -> Outcome<()> {
+        // SAFETY: as the caller promises.
+        self.check("mdb_txn_renew", unsafe { (self.mdb_txn_renew)(txn.cast()) })
+    }
+
+    unsafe fn table(self, txn: Ptr, name: Option<&CStr>, pairs: bool) -> Outcome<u32> {
+        let create = if name.is_some() { ffi::MDB_CREATE } else { 0 };
+        let flags = create | if pairs { ffi::MDB_DUPSORT } else { 0 };
+        let (name, mut table) = (name.map_or(null(), CStr::as_ptr), 0);
+        // SAFETY: as the caller promises.
+        let code = unsafe { (self.mdb_dbi_open)(txn.cast(), name, flags as c_uint, &mut table) };
+        self.check("mdb_dbi_open", code)?;
+        Ok(table)
+    }
+
+    #[inline(always)]
+    unsafe fn get<'t>(self, txn: Ptr, table: u32, key: &[u8]) -> Outcome<Option<&'t [u8]>> {
+        let (mut key, mut data) = (val(key), EMPTY);
+        // SAFETY: as the caller promises.
+        unsafe {
+            match (self.mdb_get)(txn.cast(), table, &mut key, &mut data) {
+                0 => Ok(Some(bytes(&data))),
+                ffi::MDB_NOTFOUND => Ok(None),
+                code => Err(self.fault("mdb_get", code)),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn put(
+        self,
+        txn: Ptr,
+        table: u32,
+        key: &[u8],
+        value: &[u8],
+        append: bool,
+    ) -> Outcome<()> {
+        let flags = if append { ffi::MDB_APPEND as c_uint } else { 0 };
+        let (mut key, mut data) = (val(key), val(value));
+        // SAFETY: as the caller promises; the library copies key and value.
+        let code = unsafe { (self.mdb_put)(txn.cast(), table, &mut key, &mut data, flags) };
+        self.check("mdb_put", code)
+    }
+
+    #[inline(always)]
+    unsafe fn delete(self, txn: Ptr, table: u32, key: &[u8], value: Option<&[u8]>) -> Outcome<()> {
+        let (mut key, mut data) = (val(key), value.map(val));
+        let data = data.as_mut().map_or(null_mut(), |data| &raw mut *data);
+        // SAFETY: as the caller promises; null stands for all values.
+        match unsafe { (self.mdb_del)(txn.cast(), table, &mut key, data) } {
+            0 | ffi::MDB_NOTFOUND => Ok(()),
+            code => Err(self.fault("mdb_del", code)),
+        }
+    }
+
+    unsafe fn open_cursor(self, txn: Ptr, table: u32) -> Outcome<Ptr> {
+        let mut cursor = null_mut();
+        // SAFETY: as the caller promises.
+        let code = unsafe { (self.mdb_cursor_open)(txn.cast(), table, &mut cursor) };
+        self.check("mdb_cursor_open", code)?;
+        Ok(cursor.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn step<'t>(
+        self,
+        cursor: Ptr,
+        how: Move,
+        key: &[u8],
+    ) -> Outcome<Option<(&'t [u8], &'t [u8])>> {
+        let (mut key, mut data) = (val(key), EMPTY);
+        let op = match how {
+            Move::First => ffi::MDB_FIRST,
+            Move::Next => ffi::MDB_NEXT,
+            Move::From => ffi::MDB_SET_RANGE,
+            Move::Key => ffi::MDB_SET_KEY,
+            Move::NextValue => ffi::MDB_NEXT_DUP,
+        };
+        // SAFETY: as the caller promises.
+        unsafe {
+            match (self.mdb_cursor_get)(cursor.cast(), &mut key, &mut data, op) {
+                0 => Ok(Some((bytes(&key), bytes(&data)))),
+                ffi::MDB_NOTFOUND => Ok(None),
+                code => Err(self.fault("mdb_cursor_get", code)),
+            }
+        }
+    }
+
+    unsafe fn close_cursor(self, cursor: Ptr) {
+        // SAFETY: as the caller promises.
+        unsafe { (self.mdb_cursor_close)(cursor.cast()) };
+    }
+
+    unsafe fn sync(self, env: Ptr) -> Outcome<()> {
+        // SAFETY: as the caller promises.
+        self.check("mdb_env_sync", unsafe { (self.mdb_env_sync)(env.cast(), 1) })
+    }
+
+    unsafe fn copy(self, env: Ptr, path: &CStr) -> Outcome<()> {
+        // SAFETY: as the caller promises.
+        let code = unsafe { (self.mdb_env_copy)(env.cast(), path.as_ptr()) };
+        self.check("mdb_env_copy", code)
+    }
+
+    unsafe fn close(self, env: Ptr) {
+        // SAFETY: as the caller promises.
+        unsafe { (self.mdb_env_close)(env.cast()) };
+    }
+}
+
 impl Engine for Lmdb {
-    type Session<'e> = Thread<'e>;
+    type Session<'e> = Thread<'e, Api>;
 
     fn open(dir: &Path, class: Class, variant: Variant) -> Outcome<(Lmdb, About)> {
         let api = if variant == Variant::Foreign { foreign()? } else { OWN };
@@ -137,18 +264,17 @@ impl Engine for Lmdb {
             flags |= ffi::MDB_WRITEMAP;
         }
         let path = dl::c_path(&dir.join("lmdb"))?;
-        let (mut env, mut dbi) = (null_mut(), 0);
+        let mut env = null_mut();
         // SAFETY: the calls are made in the documented order with valid pointers.
-        unsafe {
+        let store = unsafe {
             api.check("mdb_env_create", (api.mdb_env_create)(&mut env))?;
             api.check("mdb_env_set_mapsize", (api.mdb_env_set_mapsize)(env, 64 << 30))?;
+            // For the work on several tables; the others use the unnamed database.
+            api.check("mdb_env_set_maxdbs", (api.mdb_env_set_maxdbs)(env, 1 + PAIRS as c_uint))?;
             let code = (api.mdb_env_open)(env, path.as_ptr(), flags as c_uint, 0o644);
             api.check("mdb_env_open", code)?;
-            let mut txn = null_mut();
-            api.check("mdb_txn_begin", (api.mdb_txn_begin)(env, null_mut(), 0, &mut txn))?;
-            api.check("mdb_dbi_open", (api.mdb_dbi_open)(txn, null(), 0, &mut dbi))?;
-            api.check("mdb_txn_commit", (api.mdb_txn_commit)(txn))?;
-        }
+            Store::new(api, env.cast())?
+        };
         // SAFETY: the library gives a string that lives for ever.
         let version = unsafe { dl::text((api.mdb_version)(null_mut(), null_mut(), null_mut())) };
         let map = if variant == Variant::Map { ", MDB_WRITEMAP" } else { "" };
@@ -161,171 +287,22 @@ impl Engine for Lmdb {
             settings: format!("{name}{map}, MDB_NOTLS, readers reset and renewed"),
             why: why.into(),
         };
-        Ok((Lmdb { api, env, dbi }, about))
+        Ok((Lmdb { store }, about))
     }
 
-    fn session(&self) -> Outcome<Thread<'_>> {
-        let idle = self.begin(ffi::MDB_RDONLY as c_uint)?;
-        // SAFETY: a live read transaction.
-        unsafe { (self.api.mdb_txn_reset)(idle) };
-        Ok(Thread { engine: self, idle })
+    fn session(&self) -> Outcome<Thread<'_, Api>> {
+        self.store.session()
+    }
+
+    fn open_tables(&mut self) -> Outcome<()> {
+        self.store.open_tables()
+    }
+
+    fn back_up(&self, dir: &Path) -> Outcome<()> {
+        self.store.copy(&dl::c_path(&dir.join("lmdb"))?)
     }
 
     fn flush(&self) -> Outcome<()> {
-        // SAFETY: the environment is open.
-        self.api.check("mdb_env_sync", unsafe { (self.api.mdb_env_sync)(self.env, 1) })
-    }
-}
-
-impl Lmdb {
-    fn begin(&self, flags: c_uint) -> Outcome<*mut ffi::MDB_txn> {
-        let mut txn = null_mut();
-        // SAFETY: the environment is open.
-        let code = unsafe { (self.api.mdb_txn_begin)(self.env, null_mut(), flags, &mut txn) };
-        self.api.check("mdb_txn_begin", code)?;
-        Ok(txn)
-    }
-}
-
-impl Drop for Lmdb {
-    fn drop(&mut self) {
-        // SAFETY: sessions borrow the engine, so no transaction outlives it.
-        unsafe { (self.api.mdb_env_close)(self.env) };
-    }
-}
-
-impl Drop for Thread<'_> {
-    fn drop(&mut self) {
-        // SAFETY: a read transaction that was reset may be aborted.
-        unsafe { (self.engine.api.mdb_txn_abort)(self.idle) };
-    }
-}
-
-impl Session for Thread<'_> {
-    type Reader<'t> = Txn;
-    type Writer<'t> = Txn;
-
-    #[inline(always)]
-    fn read<R>(&mut self, work: impl for<'t> FnOnce(&mut Txn) -> Outcome<R>) -> Outcome<R> {
-        let Lmdb { api, dbi, .. } = *self.engine;
-        // SAFETY: the transaction was reset; it is live between renew and reset.
-        api.check("mdb_txn_renew", unsafe { (api.mdb_txn_renew)(self.idle) })?;
-        let result = work(&mut Txn { api, txn: self.idle, dbi });
-        // SAFETY: as above; nothing borrows from the transaction any more.
-        unsafe { (api.mdb_txn_reset)(self.idle) };
-        result
-    }
-
-    #[inline(always)]
-    fn write<R: Send>(
-        &mut self,
-        work: impl for<'t> Fn(&mut Txn) -> Outcome<R> + Send,
-    ) -> Outcome<R> {
-        let Lmdb { api, dbi, .. } = *self.engine;
-        let txn = self.engine.begin(0)?;
-        match work(&mut Txn { api, txn, dbi }) {
-            Ok(result) => {
-                // SAFETY: the transaction is live and nothing borrows from it any more.
-                api.check("mdb_txn_commit", unsafe { (api.mdb_txn_commit)(txn) })?;
-                Ok(result)
-            }
-            Err(fault) => {
-                // SAFETY: as above.
-                unsafe { (api.mdb_txn_abort)(txn) };
-                Err(fault)
-            }
-        }
-    }
-}
-
-impl Txn {
-    #[inline(always)]
-    fn lookup<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
-        let (mut key, mut data) = (val(key), EMPTY);
-        // SAFETY: a live transaction; what it gives is used before the next call.
-        unsafe {
-            match (self.api.mdb_get)(self.txn, self.dbi, &mut key, &mut data) {
-                0 => Ok(see(Some(bytes(&data)))),
-                ffi::MDB_NOTFOUND => Ok(see(None)),
-                code => Err(self.api.fault("mdb_get", code)),
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn store(&mut self, key: &[u8], value: &[u8], flags: c_uint) -> Outcome<()> {
-        let (mut key, mut data) = (val(key), val(value));
-        // SAFETY: a live write transaction; the library copies key and value.
-        let code = unsafe { (self.api.mdb_put)(self.txn, self.dbi, &mut key, &mut data, flags) };
-        self.api.check("mdb_put", code)
-    }
-}
-
-impl Reader for Txn {
-    #[inline(always)]
-    fn get<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
-        self.lookup(key, see)
-    }
-
-    #[inline(always)]
-    fn walk(
-        &mut self,
-        from: Option<&[u8]>,
-        most: u64,
-        mut see: impl FnMut(&[u8], &[u8]),
-    ) -> Outcome<u64> {
-        let api = self.api;
-        let mut cursor = null_mut();
-        let mut key = from.map_or(EMPTY, val);
-        let mut data = EMPTY;
-        let mut count = 0;
-        // SAFETY: a live transaction; the cursor is closed before it ends, what it gives is
-        // used before the next call.
-        unsafe {
-            api.check("mdb_cursor_open", (api.mdb_cursor_open)(self.txn, self.dbi, &mut cursor))?;
-            let mut op = if from.is_some() { ffi::MDB_SET_RANGE } else { ffi::MDB_FIRST };
-            let mut code = 0;
-            while count < most {
-                code = (api.mdb_cursor_get)(cursor, &mut key, &mut data, op);
-                if code != 0 {
-                    break;
-                }
-                see(bytes(&key), bytes(&data));
-                op = ffi::MDB_NEXT;
-                count += 1;
-            }
-            (api.mdb_cursor_close)(cursor);
-            if code != 0 && code != ffi::MDB_NOTFOUND {
-                return Err(api.fault("mdb_cursor_get", code));
-            }
-        }
-        Ok(count)
-    }
-}
-
-impl Writer for Txn {
-    #[inline(always)]
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        self.store(key, value, 0)
-    }
-
-    #[inline(always)]
-    fn append(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        self.store(key, value, ffi::MDB_APPEND as c_uint)
-    }
-
-    #[inline(always)]
-    fn get<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
-        self.lookup(key, see)
-    }
-
-    #[inline(always)]
-    fn delete(&mut self, key: &[u8]) -> Outcome<()> {
-        let mut key = val(key);
-        // SAFETY: a live write transaction.
-        match unsafe { (self.api.mdb_del)(self.txn, self.dbi, &mut key, null_mut()) } {
-            0 | ffi::MDB_NOTFOUND => Ok(()),
-            code => Err(self.api.fault("mdb_del", code)),
-        }
+        self.store.flush()
     }
 }

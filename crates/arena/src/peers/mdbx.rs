@@ -5,34 +5,23 @@
 //! MDBX_UTTERLY_NOSYNC, which a power cut may destroy. MDBX_LIFORECLAIM as its documentation
 //! advises for write-back caches. `libmdbx-map` adds MDBX_WRITEMAP.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
 use signet_mdbx_sys as ffi;
 
-use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, dl};
+use super::mapped::{Lib, Move, Ptr, Store, Thread};
+use super::tables::PAIRS;
+use super::{About, Engine, Fault, Outcome, Variant, dl};
 use crate::spec::Class;
 
+/// The library, which is linked in.
+#[derive(Clone, Copy)]
+pub(crate) struct Calls;
+
 pub(crate) struct Mdbx {
-    env: *mut ffi::MDBX_env,
-    dbi: ffi::MDBX_dbi,
-}
-
-// SAFETY: environments may be used by many threads; each transaction here stays in its thread.
-unsafe impl Send for Mdbx {}
-// SAFETY: as above.
-unsafe impl Sync for Mdbx {}
-
-/// One thread's access, with the read transaction that is reset and renewed.
-pub(crate) struct Thread<'e> {
-    engine: &'e Mdbx,
-    idle: *mut ffi::MDBX_txn,
-}
-
-pub(crate) struct Txn {
-    txn: *mut ffi::MDBX_txn,
-    dbi: ffi::MDBX_dbi,
+    store: Store<Calls>,
 }
 
 #[inline(always)]
@@ -61,8 +50,153 @@ unsafe fn bytes<'t>(val: &ffi::MDBX_val) -> &'t [u8] {
     unsafe { dl::bytes(val.iov_base.cast(), val.iov_len) }
 }
 
+// SAFETY: each method is a call with the arguments that it was given.
+unsafe impl Lib for Calls {
+    #[inline(always)]
+    unsafe fn begin(self, env: Ptr, writes: bool) -> Outcome<Ptr> {
+        let mut txn = null_mut();
+        let flags = if writes { ffi::MDBX_TXN_READWRITE } else { ffi::MDBX_TXN_RDONLY };
+        // SAFETY: as the caller promises.
+        let code =
+            unsafe { ffi::mdbx_txn_begin_ex(env.cast(), null_mut(), flags, &mut txn, null_mut()) };
+        check("mdbx_txn_begin_ex", code)?;
+        Ok(txn.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn commit(self, txn: Ptr) -> Outcome<()> {
+        // SAFETY: as the caller promises.
+        check("mdbx_txn_commit_ex", unsafe { ffi::mdbx_txn_commit_ex(txn.cast(), null_mut()) })
+    }
+
+    unsafe fn abort(self, txn: Ptr) {
+        // SAFETY: as the caller promises.
+        unsafe { ffi::mdbx_txn_abort(txn.cast()) };
+    }
+
+    #[inline(always)]
+    unsafe fn reset(self, txn: Ptr) -> Outcome<()> {
+        // SAFETY: as the caller promises.
+        check("mdbx_txn_reset", unsafe { ffi::mdbx_txn_reset(txn.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn renew(self, txn: Ptr) -> Outcome<()> {
+        // SAFETY: as the caller promises.
+        check("mdbx_txn_renew", unsafe { ffi::mdbx_txn_renew(txn.cast()) })
+    }
+
+    unsafe fn table(self, txn: Ptr, name: Option<&CStr>, pairs: bool) -> Outcome<u32> {
+        let create = if name.is_some() { ffi::MDBX_CREATE } else { 0 };
+        let flags = create | if pairs { ffi::MDBX_DUPSORT } else { 0 };
+        let (name, mut table) = (name.map_or(null(), CStr::as_ptr), 0);
+        // SAFETY: as the caller promises.
+        let code = unsafe { ffi::mdbx_dbi_open(txn.cast(), name, flags, &mut table) };
+        check("mdbx_dbi_open", code)?;
+        Ok(table)
+    }
+
+    #[inline(always)]
+    unsafe fn get<'t>(self, txn: Ptr, table: u32, key: &[u8]) -> Outcome<Option<&'t [u8]>> {
+        let (key, mut data) = (val(key), EMPTY);
+        // SAFETY: as the caller promises.
+        unsafe {
+            match ffi::mdbx_get(txn.cast(), table, &key, &mut data) {
+                0 => Ok(Some(bytes(&data))),
+                ffi::MDBX_NOTFOUND => Ok(None),
+                code => Err(fault("mdbx_get", code)),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn put(
+        self,
+        txn: Ptr,
+        table: u32,
+        key: &[u8],
+        value: &[u8],
+        append: bool,
+    ) -> Outcome<()> {
+        let flags = if append { ffi::MDBX_APPEND } else { ffi::MDBX_UPSERT };
+        let (key, mut data) = (val(key), val(value));
+        // SAFETY: as the caller promises; the library copies key and value.
+        let code = unsafe { ffi::mdbx_put(txn.cast(), table, &key, &mut data, flags) };
+        check("mdbx_put", code)
+    }
+
+    #[inline(always)]
+    unsafe fn delete(self, txn: Ptr, table: u32, key: &[u8], value: Option<&[u8]>) -> Outcome<()> {
+        let (key, data) = (val(key), value.map(val));
+        let data = data.as_ref().map_or(null(), |data| &raw const *data);
+        // SAFETY: as the caller promises; null stands for all values.
+        match unsafe { ffi::mdbx_del(txn.cast(), table, &key, data) } {
+            0 | ffi::MDBX_NOTFOUND => Ok(()),
+            code => Err(fault("mdbx_del", code)),
+        }
+    }
+
+    unsafe fn open_cursor(self, txn: Ptr, table: u32) -> Outcome<Ptr> {
+        let mut cursor = null_mut();
+        // SAFETY: as the caller promises.
+        let code = unsafe { ffi::mdbx_cursor_open(txn.cast(), table, &mut cursor) };
+        check("mdbx_cursor_open", code)?;
+        Ok(cursor.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn step<'t>(
+        self,
+        cursor: Ptr,
+        how: Move,
+        key: &[u8],
+    ) -> Outcome<Option<(&'t [u8], &'t [u8])>> {
+        let (mut key, mut data) = (val(key), EMPTY);
+        let op = match how {
+            Move::First => ffi::MDBX_FIRST,
+            Move::Next => ffi::MDBX_NEXT,
+            Move::From => ffi::MDBX_SET_RANGE,
+            Move::Key => ffi::MDBX_SET_KEY,
+            Move::NextValue => ffi::MDBX_NEXT_DUP,
+        };
+        // SAFETY: as the caller promises.
+        unsafe {
+            match ffi::mdbx_cursor_get(cursor.cast(), &mut key, &mut data, op) {
+                0 => Ok(Some((bytes(&key), bytes(&data)))),
+                ffi::MDBX_NOTFOUND => Ok(None),
+                code => Err(fault("mdbx_cursor_get", code)),
+            }
+        }
+    }
+
+    unsafe fn close_cursor(self, cursor: Ptr) {
+        // SAFETY: as the caller promises.
+        unsafe { ffi::mdbx_cursor_close(cursor.cast()) };
+    }
+
+    unsafe fn sync(self, env: Ptr) -> Outcome<()> {
+        // SAFETY: as the caller promises.
+        match unsafe { ffi::mdbx_env_sync_ex(env.cast(), true, false) } {
+            // There was nothing to flush.
+            ffi::MDBX_RESULT_TRUE => Ok(()),
+            code => check("mdbx_env_sync_ex", code),
+        }
+    }
+
+    unsafe fn copy(self, env: Ptr, path: &CStr) -> Outcome<()> {
+        // SAFETY: as the caller promises.
+        let code = unsafe { ffi::mdbx_env_copy(env.cast(), path.as_ptr(), ffi::MDBX_CP_DEFAULTS) };
+        check("mdbx_env_copy", code)
+    }
+
+    unsafe fn close(self, env: Ptr) {
+        // SAFETY: as the caller promises.
+        unsafe { ffi::mdbx_env_close_ex(env.cast(), false) };
+    }
+}
+
 impl Engine for Mdbx {
-    type Session<'e> = Thread<'e>;
+    type Session<'e> = Thread<'e, Calls>;
 
     fn open(dir: &Path, class: Class, variant: Variant) -> Outcome<(Mdbx, About)> {
         let (flag, name) = match class {
@@ -76,12 +210,15 @@ impl Engine for Mdbx {
         let more = ffi::MDBX_NOSUBDIR | ffi::MDBX_NOSTICKYTHREADS | ffi::MDBX_LIFORECLAIM;
         let flags = flag | more | if map { ffi::MDBX_WRITEMAP } else { 0 };
         let path = dl::c_path(&dir.join("libmdbx"))?;
-        let (mut env, mut dbi) = (null_mut(), 0);
+        let mut env = null_mut();
         // SAFETY: the calls are made in the documented order with valid pointers.
-        let version = unsafe {
+        let (version, store) = unsafe {
             check("mdbx_env_create", ffi::mdbx_env_create(&mut env))?;
             let geometry = ffi::mdbx_env_set_geometry(env, -1, -1, 64 << 30, -1, -1, 4096);
             check("mdbx_env_set_geometry", geometry)?;
+            // For the work on several tables; the others use the unnamed one.
+            let tables = ffi::mdbx_env_set_option(env, ffi::MDBX_opt_max_db, 1 + PAIRS as u64);
+            check("mdbx_env_set_option", tables)?;
             check("mdbx_env_open", ffi::mdbx_env_open(env, path.as_ptr(), flags, 0o644))?;
             // Refused before the environment is open.
             if class == Class::Lazy {
@@ -91,13 +228,7 @@ impl Engine for Mdbx {
                     check("mdbx_env_set_option", ffi::mdbx_env_set_option(env, option, value))?;
                 }
             }
-            let mut txn = null_mut();
-            let write = ffi::MDBX_TXN_READWRITE;
-            let begun = ffi::mdbx_txn_begin_ex(env, null_mut(), write, &mut txn, null_mut());
-            check("mdbx_txn_begin_ex", begun)?;
-            check("mdbx_dbi_open", ffi::mdbx_dbi_open(txn, null(), 0, &mut dbi))?;
-            check("mdbx_txn_commit_ex", ffi::mdbx_txn_commit_ex(txn, null_mut()))?;
-            ffi::mdbx_version
+            (ffi::mdbx_version, Store::new(Calls, env.cast())?)
         };
         let about = About {
             version: format!("{}.{}.{}", version.major, version.minor, version.patch),
@@ -107,173 +238,22 @@ impl Engine for Mdbx {
             ),
             why: "mdbx.h: SYNC MODES, MDBX_LIFORECLAIM".into(),
         };
-        Ok((Mdbx { env, dbi }, about))
+        Ok((Mdbx { store }, about))
     }
 
-    fn session(&self) -> Outcome<Thread<'_>> {
-        let idle = self.begin(ffi::MDBX_TXN_RDONLY)?;
-        // SAFETY: a live read transaction.
-        check("mdbx_txn_reset", unsafe { ffi::mdbx_txn_reset(idle) })?;
-        Ok(Thread { engine: self, idle })
+    fn session(&self) -> Outcome<Thread<'_, Calls>> {
+        self.store.session()
+    }
+
+    fn open_tables(&mut self) -> Outcome<()> {
+        self.store.open_tables()
+    }
+
+    fn back_up(&self, dir: &Path) -> Outcome<()> {
+        self.store.copy(&dl::c_path(&dir.join("libmdbx"))?)
     }
 
     fn flush(&self) -> Outcome<()> {
-        // SAFETY: the environment is open.
-        match unsafe { ffi::mdbx_env_sync_ex(self.env, true, false) } {
-            // There was nothing to flush.
-            ffi::MDBX_RESULT_TRUE => Ok(()),
-            code => check("mdbx_env_sync_ex", code),
-        }
-    }
-}
-
-impl Mdbx {
-    fn begin(&self, flags: ffi::MDBX_txn_flags) -> Outcome<*mut ffi::MDBX_txn> {
-        let mut txn = null_mut();
-        // SAFETY: the environment is open.
-        let code =
-            unsafe { ffi::mdbx_txn_begin_ex(self.env, null_mut(), flags, &mut txn, null_mut()) };
-        check("mdbx_txn_begin_ex", code)?;
-        Ok(txn)
-    }
-}
-
-impl Drop for Mdbx {
-    fn drop(&mut self) {
-        // SAFETY: sessions borrow the engine, so no transaction outlives it.
-        unsafe { ffi::mdbx_env_close_ex(self.env, false) };
-    }
-}
-
-impl Drop for Thread<'_> {
-    fn drop(&mut self) {
-        // SAFETY: a read transaction that was reset may be aborted.
-        unsafe { ffi::mdbx_txn_abort(self.idle) };
-    }
-}
-
-impl Session for Thread<'_> {
-    type Reader<'t> = Txn;
-    type Writer<'t> = Txn;
-
-    #[inline(always)]
-    fn read<R>(&mut self, work: impl for<'t> FnOnce(&mut Txn) -> Outcome<R>) -> Outcome<R> {
-        // SAFETY: the transaction was reset; it is live between renew and reset.
-        check("mdbx_txn_renew", unsafe { ffi::mdbx_txn_renew(self.idle) })?;
-        let result = work(&mut Txn { txn: self.idle, dbi: self.engine.dbi });
-        // SAFETY: as above; nothing borrows from the transaction any more.
-        check("mdbx_txn_reset", unsafe { ffi::mdbx_txn_reset(self.idle) })?;
-        result
-    }
-
-    #[inline(always)]
-    fn write<R: Send>(
-        &mut self,
-        work: impl for<'t> Fn(&mut Txn) -> Outcome<R> + Send,
-    ) -> Outcome<R> {
-        let txn = self.engine.begin(ffi::MDBX_TXN_READWRITE)?;
-        match work(&mut Txn { txn, dbi: self.engine.dbi }) {
-            Ok(result) => {
-                // SAFETY: the transaction is live and nothing borrows from it any more.
-                let code = unsafe { ffi::mdbx_txn_commit_ex(txn, null_mut()) };
-                check("mdbx_txn_commit_ex", code)?;
-                Ok(result)
-            }
-            Err(fault) => {
-                // SAFETY: as above.
-                unsafe { ffi::mdbx_txn_abort(txn) };
-                Err(fault)
-            }
-        }
-    }
-}
-
-impl Txn {
-    #[inline(always)]
-    fn lookup<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
-        let (key, mut data) = (val(key), EMPTY);
-        // SAFETY: a live transaction; what it gives is used before the next call.
-        unsafe {
-            match ffi::mdbx_get(self.txn, self.dbi, &key, &mut data) {
-                0 => Ok(see(Some(bytes(&data)))),
-                ffi::MDBX_NOTFOUND => Ok(see(None)),
-                code => Err(fault("mdbx_get", code)),
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn store(&mut self, key: &[u8], value: &[u8], flags: ffi::MDBX_put_flags) -> Outcome<()> {
-        let (key, mut data) = (val(key), val(value));
-        // SAFETY: a live write transaction; the library copies key and value.
-        check("mdbx_put", unsafe { ffi::mdbx_put(self.txn, self.dbi, &key, &mut data, flags) })
-    }
-}
-
-impl Reader for Txn {
-    #[inline(always)]
-    fn get<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
-        self.lookup(key, see)
-    }
-
-    #[inline(always)]
-    fn walk(
-        &mut self,
-        from: Option<&[u8]>,
-        most: u64,
-        mut see: impl FnMut(&[u8], &[u8]),
-    ) -> Outcome<u64> {
-        let mut cursor = null_mut();
-        let mut key = from.map_or(EMPTY, val);
-        let mut data = EMPTY;
-        let mut count = 0;
-        // SAFETY: a live transaction; the cursor is closed before it ends, what it gives is used
-        // before the next call.
-        unsafe {
-            check("mdbx_cursor_open", ffi::mdbx_cursor_open(self.txn, self.dbi, &mut cursor))?;
-            let mut op = if from.is_some() { ffi::MDBX_SET_RANGE } else { ffi::MDBX_FIRST };
-            let mut code = 0;
-            while count < most {
-                code = ffi::mdbx_cursor_get(cursor, &mut key, &mut data, op);
-                if code != 0 {
-                    break;
-                }
-                see(bytes(&key), bytes(&data));
-                op = ffi::MDBX_NEXT;
-                count += 1;
-            }
-            ffi::mdbx_cursor_close(cursor);
-            if code != 0 && code != ffi::MDBX_NOTFOUND {
-                return Err(fault("mdbx_cursor_get", code));
-            }
-        }
-        Ok(count)
-    }
-}
-
-impl Writer for Txn {
-    #[inline(always)]
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        self.store(key, value, ffi::MDBX_UPSERT)
-    }
-
-    #[inline(always)]
-    fn append(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
-        self.store(key, value, ffi::MDBX_APPEND)
-    }
-
-    #[inline(always)]
-    fn get<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
-        self.lookup(key, see)
-    }
-
-    #[inline(always)]
-    fn delete(&mut self, key: &[u8]) -> Outcome<()> {
-        let key = val(key);
-        // SAFETY: a live write transaction.
-        match unsafe { ffi::mdbx_del(self.txn, self.dbi, &key, null()) } {
-            0 | ffi::MDBX_NOTFOUND => Ok(()),
-            code => Err(fault("mdbx_del", code)),
-        }
+        self.store.flush()
     }
 }

@@ -10,6 +10,8 @@ pub(crate) mod fjall;
 pub(crate) mod kyoto;
 pub(crate) mod leveldb;
 pub(crate) mod lmdb;
+mod lsm;
+mod mapped;
 #[cfg(feature = "libmdbx")]
 pub(crate) mod mdbx;
 #[cfg(feature = "redb")]
@@ -19,6 +21,7 @@ pub(crate) mod shim;
 #[cfg(feature = "sled")]
 pub(crate) mod sled;
 pub(crate) mod sqlite;
+pub(crate) mod tables;
 pub(crate) mod zubilo;
 
 use std::fmt::Display;
@@ -27,6 +30,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::spec::Class;
+use tables::{Change, Find};
 
 /// Why an engine does not do what is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +99,17 @@ fn flush_files(dir: &Path) -> Outcome<()> {
     Ok(())
 }
 
+/// Copies files and makes them durable: for engines that name the files of a snapshot.
+fn copy_files(from: &Path, to: &Path) -> Outcome<()> {
+    std::fs::create_dir_all(to).map_err(Fault::of("create the directory"))?;
+    for entry in std::fs::read_dir(from).map_err(Fault::of("read the directory"))? {
+        let path = entry.map_err(Fault::of("read the directory"))?.path();
+        let Some(name) = path.file_name() else { continue };
+        std::fs::copy(&path, to.join(name)).map_err(Fault::of("copy"))?;
+    }
+    flush_files(to)
+}
+
 /// The version of a crate in this build.
 fn locked(name: &str) -> String {
     let lock = include_str!("../../../../Cargo.lock");
@@ -148,13 +163,24 @@ pub(crate) trait Engine: Sized + Sync {
         Err(Fault::Absent("the arena knows no call that makes its store smaller in place".into()))
     }
 
+    /// Prepares for work on several tables, before the first session: `Session::change` and `find`.
+    fn open_tables(&mut self) -> Outcome<()> {
+        Ok(())
+    }
+
+    /// Copies the open store to `dir`, which is there and empty, such that `open` finds it there; the
+    /// copy is on disk then.
+    fn back_up(&self, _dir: &Path) -> Outcome<()> {
+        Err(Fault::Absent("it has no call that copies a store in use".into()))
+    }
+
     fn close(self) -> Outcome<()> {
         Ok(())
     }
 }
 
 /// One thread's access.
-pub(crate) trait Session {
+pub(crate) trait Session: Sized {
     type Reader<'t>: Reader;
     type Writer<'t>: Writer;
 
@@ -183,6 +209,16 @@ pub(crate) trait Session {
         work: impl for<'t> Fn(&mut Self::Writer<'t>) -> Outcome<R> + Send,
     ) -> Outcome<R> {
         self.write(work)
+    }
+
+    /// Changes in several tables, in one transaction. Changes of one table come together.
+    fn change(&mut self, changes: &[Change]) -> Outcome<()> {
+        tables::change_single(self, changes)
+    }
+
+    /// Values under the key of a pair, with the records that they name; tells how many.
+    fn find(&mut self, find: Find<'_>, see: impl FnMut(&[u8], Option<&[u8]>)) -> Outcome<u64> {
+        tables::find_single(self, find, see)
     }
 }
 

@@ -7,14 +7,20 @@
 use std::path::Path;
 
 use redb::{
-    Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition,
+    Database, Durability, MultimapTableDefinition, ReadOnlyTable, ReadableDatabase, ReadableTable,
+    Table, TableDefinition, WriteTransaction,
 };
 
+use super::tables::{Change, Find, PAIRS, Place};
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache};
 use crate::spec::Class;
 
 type Bytes = &'static [u8];
 const TABLE: TableDefinition<'static, Bytes, Bytes> = TableDefinition::new("records");
+const MULTI: [MultimapTableDefinition<'static, Bytes, Bytes>; PAIRS] = [
+    MultimapTableDefinition::new(Place::Pairs(0).name()),
+    MultimapTableDefinition::new(Place::Pairs(1).name()),
+];
 
 pub(crate) struct Redb {
     db: Database,
@@ -54,6 +60,14 @@ impl Engine for Redb {
         Ok(self)
     }
 
+    fn open_tables(&mut self) -> Outcome<()> {
+        let write = self.begin()?;
+        for pairs in MULTI {
+            write.open_multimap_table(pairs).map(drop).map_err(Fault::of("open_multimap_table"))?;
+        }
+        write.commit().map_err(Fault::of("commit"))
+    }
+
     fn compact(&mut self) -> Outcome<()> {
         self.db.compact().map(drop).map_err(Fault::of("compact"))
     }
@@ -61,6 +75,14 @@ impl Engine for Redb {
     fn flush(&self) -> Outcome<()> {
         let write = self.db.begin_write().map_err(Fault::of("begin_write"))?;
         write.commit().map_err(Fault::of("commit"))
+    }
+}
+
+impl Redb {
+    fn begin(&self) -> Outcome<WriteTransaction> {
+        let mut write = self.db.begin_write().map_err(Fault::of("begin_write"))?;
+        write.set_durability(self.durability).map_err(Fault::of("set_durability"))?;
+        Ok(write)
     }
 }
 
@@ -80,11 +102,58 @@ impl Session for &Redb {
         &mut self,
         work: impl for<'t> Fn(&mut Table<'t, Bytes, Bytes>) -> Outcome<R> + Send,
     ) -> Outcome<R> {
-        let mut write = self.db.begin_write().map_err(Fault::of("begin_write"))?;
-        write.set_durability(self.durability).map_err(Fault::of("set_durability"))?;
+        let write = self.begin()?;
         let result = work(&mut write.open_table(TABLE).map_err(Fault::of("open_table"))?)?;
         write.commit().map_err(Fault::of("commit"))?;
         Ok(result)
+    }
+
+    fn change(&mut self, changes: &[Change]) -> Outcome<()> {
+        let write = self.begin()?;
+        for same in changes.chunk_by(|a, b| a.place == b.place) {
+            match same[0].place {
+                Place::Records => {
+                    let mut table = write.open_table(TABLE).map_err(Fault::of("open_table"))?;
+                    for Change { key, value, gone, .. } in same {
+                        match gone {
+                            true => Writer::delete(&mut table, key)?,
+                            false => Writer::put(&mut table, key, value)?,
+                        }
+                    }
+                }
+                Place::Pairs(i) => {
+                    let table = write.open_multimap_table(MULTI[i]);
+                    let mut table = table.map_err(Fault::of("open_multimap_table"))?;
+                    for Change { key, value, gone, .. } in same {
+                        let done = match gone {
+                            true => table.remove(&key[..], &value[..]),
+                            false => table.insert(&key[..], &value[..]),
+                        };
+                        done.map_err(Fault::of("change a pair"))?;
+                    }
+                }
+            }
+        }
+        write.commit().map_err(Fault::of("commit"))
+    }
+
+    fn find(&mut self, find: Find<'_>, mut see: impl FnMut(&[u8], Option<&[u8]>)) -> Outcome<u64> {
+        let read = self.db.begin_read().map_err(Fault::of("begin_read"))?;
+        let pairs = read.open_multimap_table(MULTI[find.pairs]);
+        let pairs = pairs.map_err(Fault::of("open_multimap_table"))?;
+        let mut records = read.open_table(TABLE).map_err(Fault::of("open_table"))?;
+        let values =
+            redb::ReadableMultimapTable::get(&pairs, find.key).map_err(Fault::of("get"))?;
+        let mut count = 0;
+        for value in values.take(usize::try_from(find.most).unwrap_or(usize::MAX)) {
+            let value = value.map_err(Fault::of("next"))?;
+            match find.records {
+                true => Reader::get(&mut records, value.value(), |r| see(value.value(), r))?,
+                false => see(value.value(), None),
+            }
+            count += 1;
+        }
+        Ok(count)
     }
 }
 

@@ -5,10 +5,13 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
+use super::dl::Table;
+use super::tables::{Change, Find, Place};
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
 use crate::spec::Class;
 
 type Ptr = *mut c_void;
+type See = unsafe extern "C" fn(Ptr, *const u8, usize, *const u8, usize);
 
 dl::functions!(Api {
     fn peer_version() -> *const c_char;
@@ -29,6 +32,10 @@ dl::functions!(Api {
     fn peer_seek(Ptr, *const u8, usize, *mut *const u8, *mut usize, *mut *const u8, *mut usize) -> c_int;
     fn peer_next(Ptr, *mut *const u8, *mut usize, *mut *const u8, *mut usize) -> c_int;
     fn peer_rest(Ptr);
+    fn peer_backup(Ptr, *const c_char) -> c_int;
+    fn peer_tables(Ptr) -> c_int;
+    fn peer_pair(Ptr, c_int, *const u8, usize, *const u8, usize, c_int) -> c_int;
+    fn peer_find(Ptr, c_int, *const u8, usize, u64, c_int, See, Ptr, *mut u64) -> c_int;
 });
 
 /// There is no such record, or none more.
@@ -110,6 +117,21 @@ impl Engine for Shim {
     fn flush(&self) -> Outcome<()> {
         // SAFETY: the store is open.
         check(&self.api, "flush", unsafe { (self.api.peer_flush)(self.store) })
+    }
+
+    fn open_tables(&mut self) -> Outcome<()> {
+        // SAFETY: the store is open.
+        check(&self.api, "open tables", unsafe { (self.api.peer_tables)(self.store) })
+    }
+
+    fn back_up(&self, dir: &Path) -> Outcome<()> {
+        let dir = dir.join("store");
+        std::fs::create_dir(&dir).map_err(Fault::of("create the directory"))?;
+        let path = dl::c_path(&dir)?;
+        // SAFETY: the store is open, the path ends with zero.
+        let code = unsafe { (self.api.peer_backup)(self.store, path.as_ptr()) };
+        check(&self.api, "backup", code)?;
+        super::flush_files(&dir)
     }
 }
 
@@ -214,6 +236,64 @@ impl Session for Thread {
             }
         }
         Err(fault(&self.api, "write", AGAIN))
+    }
+
+    fn change(&mut self, changes: &[Change]) -> Outcome<()> {
+        self.write(|thread| {
+            for Change { place, key, value, gone } in changes {
+                match (place, gone) {
+                    (Place::Records, false) => thread.put(key, value)?,
+                    (Place::Records, true) => thread.delete(key)?,
+                    (Place::Pairs(i), gone) => thread.pair(*i, key, value, *gone)?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn find(&mut self, find: Find<'_>, see: impl FnMut(&[u8], Option<&[u8]>)) -> Outcome<u64> {
+        self.read(|thread| thread.values(find, see))
+    }
+}
+
+/// # Safety
+/// The library calls it with bytes that live through the call and the closure it was given.
+unsafe extern "C" fn seen<F: FnMut(&[u8], Option<&[u8]>)>(
+    see: Ptr,
+    value: *const u8,
+    value_len: usize,
+    record: *const u8,
+    record_len: usize,
+) {
+    // SAFETY: as above; null stands for no record.
+    unsafe {
+        let record = (!record.is_null()).then(|| dl::bytes(record, record_len));
+        (*see.cast::<F>())(dl::bytes(value, value_len), record);
+    }
+}
+
+impl Thread {
+    fn pair(&mut self, pairs: usize, key: &[u8], value: &[u8], gone: bool) -> Outcome<()> {
+        let (change, gone) = (self.api.peer_pair, c_int::from(gone));
+        let (place, key_len) = (pairs as c_int, key.len());
+        let (key, value, len) = (key.as_ptr(), value.as_ptr(), value.len());
+        // SAFETY: a live session in a transaction; the engine copies what it is given.
+        let code = unsafe { change(self.session, place, key, key_len, value, len, gone) };
+        if code == NONE { Ok(()) } else { self.check("pair", code) }
+    }
+
+    fn values<F: FnMut(&[u8], Option<&[u8]>)>(&mut self, find: Find<'_>, see: F) -> Outcome<u64> {
+        let (mut see, mut count) = (see, 0);
+        let (key, len) = (find.key.as_ptr(), find.key.len());
+        let (pairs, records) = (find.pairs as c_int, c_int::from(find.records));
+        let context: *mut F = &mut see;
+        // SAFETY: a live session; the closure lives through the call.
+        let code = unsafe {
+            let (look, session) = (self.api.peer_find, self.session);
+            let context = context.cast();
+            look(session, pairs, key, len, find.most, records, seen::<F>, context, &mut count)
+        };
+        self.check("find", code).map(|()| count)
     }
 }
 

@@ -10,6 +10,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
 
+use super::dl::Table;
+use super::tables::{Change, Find, Place};
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
 use crate::spec::Class;
 
@@ -18,6 +20,9 @@ dl::functions!(Api {
     fn sqlite3_open_v2(*const c_char, *mut *mut c_void, c_int, *const c_char) -> c_int;
     fn sqlite3_close(*mut c_void) -> c_int;
     fn sqlite3_busy_timeout(*mut c_void, c_int) -> c_int;
+    fn sqlite3_backup_init(*mut c_void, *const c_char, *mut c_void, *const c_char) -> *mut c_void;
+    fn sqlite3_backup_step(*mut c_void, c_int) -> c_int;
+    fn sqlite3_backup_finish(*mut c_void) -> c_int;
     fn sqlite3_errmsg(*mut c_void) -> *const c_char;
     fn sqlite3_prepare_v2(*mut c_void, *const c_char, c_int, *mut *mut c_void, *mut *const c_char) -> c_int;
     fn sqlite3_bind_blob(*mut c_void, c_int, *const u8, c_int, *const c_void) -> c_int;
@@ -36,8 +41,9 @@ const ROW: c_int = 100;
 const DONE: c_int = 101;
 const BUSY: c_int = 5;
 
-/// What the prepared statements of a thread say.
-const SQL: [&CStr; 8] = [
+/// What the prepared statements of a thread say. A table of pairs is what an index is within SQLite:
+/// a tree of its own over both columns.
+const SQL: [&CStr; 16] = [
     c"BEGIN",
     c"BEGIN IMMEDIATE",
     c"COMMIT",
@@ -46,6 +52,14 @@ const SQL: [&CStr; 8] = [
     c"DELETE FROM records WHERE key = ?",
     c"SELECT key, value FROM records ORDER BY key",
     c"SELECT key, value FROM records WHERE key >= ? ORDER BY key",
+    c"INSERT OR IGNORE INTO pairs0 VALUES (?, ?)",
+    c"DELETE FROM pairs0 WHERE key = ? AND value = ?",
+    c"SELECT value FROM pairs0 WHERE key = ? ORDER BY value",
+    c"SELECT p.value, r.value FROM pairs0 p CROSS JOIN records r ON r.key = p.value WHERE p.key = ? ORDER BY p.value",
+    c"INSERT OR IGNORE INTO pairs1 VALUES (?, ?)",
+    c"DELETE FROM pairs1 WHERE key = ? AND value = ?",
+    c"SELECT value FROM pairs1 WHERE key = ? ORDER BY value",
+    c"SELECT p.value, r.value FROM pairs1 p CROSS JOIN records r ON r.key = p.value WHERE p.key = ? ORDER BY p.value",
 ];
 const BEGIN: usize = 0;
 const BEGIN_WRITE: usize = 1;
@@ -55,6 +69,12 @@ const PUT: usize = 4;
 const DELETE: usize = 5;
 const ALL: usize = 6;
 const FROM: usize = 7;
+/// Four statements for each table of pairs, in this order.
+const PAIRS_AT: [usize; 2] = [8, 12];
+const ADD: usize = 0;
+const REMOVE: usize = 1;
+const VALUES: usize = 2;
+const JOIN: usize = 3;
 
 /// Where the file is, and how connections to it are set up.
 pub(crate) struct Sqlite {
@@ -99,7 +119,9 @@ impl Engine for Sqlite {
         );
         let engine = Sqlite { api, path: dir.join("sqlite"), pragmas };
         engine.connect()?.run(
-            "CREATE TABLE IF NOT EXISTS records (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID;",
+            "CREATE TABLE IF NOT EXISTS records (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID;\
+             CREATE TABLE IF NOT EXISTS pairs0 (key BLOB, value BLOB, PRIMARY KEY(key, value)) WITHOUT ROWID;\
+             CREATE TABLE IF NOT EXISTS pairs1 (key BLOB, value BLOB, PRIMARY KEY(key, value)) WITHOUT ROWID;",
         )?;
         // SAFETY: the library gives a string that lives for ever.
         let version = unsafe { dl::text((api.sqlite3_libversion)()) };
@@ -127,6 +149,32 @@ impl Engine for Sqlite {
             return Ok(());
         }
         Err(Fault::Absent("without a write-ahead log a commit waits for readers to end".into()))
+    }
+
+    /// Its interface for online backups, all pages in one step: copies in parts begin anew whenever
+    /// another connection writes.
+    fn back_up(&self, dir: &Path) -> Outcome<()> {
+        let source = self.connect()?;
+        let to = Sqlite { api: self.api, path: dir.join("sqlite"), pragmas: String::new() };
+        let copy = to.connect()?;
+        let api = self.api;
+        // SAFETY: both connections are open and used by nobody else; the object is finished.
+        unsafe {
+            let main = c"main".as_ptr();
+            let object = (api.sqlite3_backup_init)(copy.db, main, source.db, main);
+            if object.is_null() {
+                return Err(copy.fault("sqlite3_backup_init", -1));
+            }
+            let mut code = BUSY;
+            for _ in 0..1000 {
+                code = (api.sqlite3_backup_step)(object, -1);
+                if code != BUSY {
+                    break;
+                }
+            }
+            (api.sqlite3_backup_finish)(object);
+            copy.check("sqlite3_backup_step", code)
+        }
     }
 
     fn compact(&mut self) -> Outcome<()> {
@@ -312,6 +360,66 @@ impl Session for Connection {
             Err(fault) => self.give_up(fault),
         }
     }
+
+    fn change(&mut self, changes: &[Change]) -> Outcome<()> {
+        self.write(|connection| connection.change_all(changes))
+    }
+
+    /// A statement alone is a snapshot.
+    fn find(&mut self, find: Find<'_>, mut see: impl FnMut(&[u8], Option<&[u8]>)) -> Outcome<u64> {
+        let which = PAIRS_AT[find.pairs] + if find.records { JOIN } else { VALUES };
+        self.bind(which, 1, find.key)?;
+        self.rows(which, find.most, |connection| {
+            // SAFETY: the statement stands on a row.
+            unsafe {
+                let record = find.records.then(|| connection.column(which, 1));
+                see(connection.column(which, 0), record);
+            }
+        })
+    }
+}
+
+impl Connection {
+    /// At most `most` rows of a bound statement, which is reset then.
+    #[inline(always)]
+    fn rows(&self, which: usize, most: u64, mut see: impl FnMut(&Connection)) -> Outcome<u64> {
+        let mut count = 0;
+        // SAFETY: a live statement; each row is used before the next step.
+        unsafe {
+            let mut code = ROW;
+            while count < most {
+                code = (self.api.sqlite3_step)(self.statements[which]);
+                if code != ROW {
+                    break;
+                }
+                see(self);
+                count += 1;
+            }
+            (self.api.sqlite3_reset)(self.statements[which]);
+            if code != ROW {
+                self.check("walk", code)?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// All changes, in the transaction that is open.
+    fn change_all(&mut self, changes: &[Change]) -> Outcome<()> {
+        for Change { place, key, value, gone } in changes {
+            let which = match (place, gone) {
+                (Place::Records, false) => PUT,
+                (Place::Records, true) => DELETE,
+                (Place::Pairs(i), false) => PAIRS_AT[*i] + ADD,
+                (Place::Pairs(i), true) => PAIRS_AT[*i] + REMOVE,
+            };
+            self.bind(which, 1, key)?;
+            if which != DELETE {
+                self.bind(which, 2, value)?;
+            }
+            self.step(which)?;
+        }
+        Ok(())
+    }
 }
 
 impl Reader for Connection {
@@ -330,24 +438,10 @@ impl Reader for Connection {
         if let Some(from) = from {
             self.bind(FROM, 1, from)?;
         }
-        let mut count = 0;
-        // SAFETY: a live statement; each row is used before the next step.
-        unsafe {
-            let mut code = ROW;
-            while count < most {
-                code = (self.api.sqlite3_step)(self.statements[which]);
-                if code != ROW {
-                    break;
-                }
-                see(self.column(which, 0), self.column(which, 1));
-                count += 1;
-            }
-            (self.api.sqlite3_reset)(self.statements[which]);
-            if code != ROW {
-                self.check("walk", code)?;
-            }
-        }
-        Ok(count)
+        self.rows(which, most, |connection| {
+            // SAFETY: the statement stands on a row.
+            unsafe { see(connection.column(which, 0), connection.column(which, 1)) }
+        })
     }
 }
 

@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
-use zubilo::{Durability, Env, Options, ReadTable, WriteTable};
+use zubilo::{Durability, Env, Options, ReadTable, TableHandle, TableOptions, WriteTable};
 
+use super::tables::{Change, Find, PAIRS, Place};
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer};
 use crate::spec::Class;
 
@@ -14,11 +15,21 @@ const TABLE: &str = "records";
 
 pub(crate) struct Zubilo {
     env: Env,
+    /// Of the tables beside the records, once they are open; the records' last.
+    handles: Vec<TableHandle>,
 }
 
 pub(crate) struct Thread<'e> {
     env: &'e Env,
     reader: zubilo::Reader,
+    handles: &'e [TableHandle],
+}
+
+impl Thread<'_> {
+    fn handle(&self, place: Place) -> Outcome<&TableHandle> {
+        let at = if let Place::Pairs(i) = place { i } else { PAIRS };
+        self.handles.get(at).ok_or_else(|| Fault::Failed("the tables are not open".into()))
+    }
 }
 
 impl Engine for Zubilo {
@@ -43,15 +54,32 @@ impl Engine for Zubilo {
             settings: format!("{durability:?}{}", if map { ", writable_map" } else { "" }),
             why: "the option of the class's name; defaults otherwise".into(),
         };
-        Ok((Zubilo { env }, about))
+        Ok((Zubilo { env, handles: Vec::new() }, about))
     }
 
     fn session(&self) -> Outcome<Thread<'_>> {
-        Ok(Thread { env: &self.env, reader: self.env.reader().map_err(Fault::of("reader"))? })
+        let reader = self.env.reader().map_err(Fault::of("reader"))?;
+        Ok(Thread { env: &self.env, reader, handles: &self.handles })
     }
 
     fn flush(&self) -> Outcome<()> {
         self.env.sync().map_err(Fault::of("sync"))
+    }
+
+    fn open_tables(&mut self) -> Outcome<()> {
+        let mut write = self.env.write().map_err(Fault::of("begin"))?;
+        let pairs = TableOptions::new().duplicates();
+        for i in 0..PAIRS {
+            let table = write.table_or_create_with(Place::Pairs(i).name(), &pairs);
+            self.handles.push(table.map_err(Fault::of("create a table"))?.handle());
+        }
+        self.handles.push(write.table(TABLE).map_err(Fault::of("table"))?.handle());
+        write.commit().map(drop).map_err(Fault::of("commit"))
+    }
+
+    fn back_up(&self, dir: &Path) -> Outcome<()> {
+        let copied = self.env.copy_to_path(dir.join("zubilo"), false, &mut |_, _| true);
+        copied.map(drop).map_err(Fault::of("copy_to_path"))
     }
 
     fn close(self) -> Outcome<()> {
@@ -90,6 +118,42 @@ impl Session for Thread<'_> {
     ) -> Outcome<R> {
         let done = self.env.update(move |txn| Ok(work(&mut txn.table(TABLE)?)));
         done.map_err(Fault::of("update"))?
+    }
+
+    fn change(&mut self, changes: &[Change]) -> Outcome<()> {
+        let mut write = self.env.write().map_err(Fault::of("begin"))?;
+        for same in changes.chunk_by(|a, b| a.place == b.place) {
+            let place = same[0].place;
+            let table = write.open(self.handle(place)?);
+            let mut table = table.map_err(Fault::of("open the table"))?;
+            for Change { key, value, gone, .. } in same {
+                match (place, gone) {
+                    (Place::Records, false) => table.put(key, value),
+                    (Place::Records, true) => table.delete(key).map(drop),
+                    (_, false) => table.insert_value(key, value).map(drop),
+                    (_, true) => table.delete_value(key, value).map(drop),
+                }
+                .map_err(Fault::of("change"))?;
+            }
+        }
+        write.commit().map(drop).map_err(Fault::of("commit"))
+    }
+
+    fn find(&mut self, find: Find<'_>, mut see: impl FnMut(&[u8], Option<&[u8]>)) -> Outcome<u64> {
+        let handles = [Place::Pairs(find.pairs), Place::Records].map(|p| self.handle(p).cloned());
+        let [pairs, records] = handles;
+        let read = self.reader.begin().map_err(Fault::of("begin"))?;
+        let pairs = read.open(&pairs?).map_err(Fault::of("open the table"))?;
+        let records = read.open(&records?).map_err(Fault::of("open the table"))?;
+        let mut count = 0;
+        let values = pairs.get_all(find.key).map_err(Fault::of("get_all"))?;
+        for value in values.take(usize::try_from(find.most).unwrap_or(usize::MAX)) {
+            let value = value.map_err(Fault::of("next"))?;
+            let record = if find.records { records.get(value) } else { Ok(None) };
+            see(value, record.map_err(Fault::of("get"))?);
+            count += 1;
+        }
+        Ok(count)
     }
 }
 

@@ -1,53 +1,65 @@
-//! One page with everything: no scripts, nothing fetched, readable on paper.
+//! One page with everything: no scripts, nothing fetched, readable on paper. Bars and bands are
+//! backgrounds of the fields that hold their numbers, so a page of a whole run stays small.
 
 use std::fmt::Write;
 
-use super::record::{Cell, Ending, Report, Row, StageReport, latencies, rate, readers_rate};
-use super::svg::{Bar, Curve, bands, bars, curves, escape};
-use super::{short, table};
-use crate::spec::{Class, Values, Work};
+use super::digest::{CellDigest, Digest, Figure, RowDigest, StageDigest};
+use super::record::Ending;
+use super::svg::{Curve, curves, escape};
+use super::{rank, short, time};
+use crate::spec::{Class, Shape, Values, Work};
 
 const STYLE: &str = "\
-body{font:15px/1.45 system-ui,sans-serif;max-width:1380px;margin:2em auto;padding:0 1.2em;color:#1a1a1a}\
-h1{font-size:1.7em}h2{margin-top:2em;border-bottom:2px solid #0b5fa5}h3{margin:1.4em 0 .3em}\
-table{border-collapse:collapse;font-size:.85em;margin:.6em 0}\
-td,th{padding:.18em .55em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}\
+body{font:14px/1.4 system-ui,sans-serif;max-width:1380px;margin:2em auto;padding:0 1.2em;color:#1a1a1a}\
+h1{font-size:1.7em}h2{margin-top:2em;border-bottom:2px solid #0b5fa5}h3{margin:1.2em 0 .2em}\
+table{border-collapse:collapse;font-size:.86em;margin:.4em 0}\
+td,th{padding:.12em .5em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}\
 td:first-child,th:first-child,.l td,.l th{text-align:left}.l td{white-space:normal}\
-.charts{display:flex;flex-wrap:wrap;gap:.6em 1.4em}.charts svg{width:430px;max-width:100%}\
-svg text{font:11.5px system-ui,sans-serif}svg .t{font-weight:600;font-size:13px}\
-svg .n{text-anchor:end}svg .a{text-anchor:middle;fill:#555}svg .b{font-weight:700}\
+td{print-color-adjust:exact;-webkit-print-color-adjust:exact}\
+.r td:nth-child(2),.e td:nth-child(n+2){background:linear-gradient(90deg,#c3d4e3 var(--w,0%),transparent 0)}\
+.r tr:nth-child(2) td:nth-child(2){background:linear-gradient(90deg,#6fa3d0 var(--w,0%),transparent 0)}\
+.r td:nth-child(2){min-width:150px}.r td:nth-child(n+8){background:linear-gradient(90deg,#f3dcb8 var(--w,0%),transparent 0)}\
+.r td:nth-child(4){min-width:170px;background:linear-gradient(90deg,transparent calc(var(--d) - .6%),#222 0 var(--d),transparent 0),\
+linear-gradient(90deg,transparent var(--a),#dfe8ef 0 var(--b),#7a93a8 0 var(--c),#dfe8ef 0 var(--e),transparent 0)}\
 .fast{background:#fbe3c0}.slow{background:#e7eff6}.best{font-weight:700}.off{color:#777}\
-details{margin:.3em 0}.wide{overflow-x:auto}\
-@media print{body{max-width:none;margin:0;font-size:10px}details{display:block}\
-.charts svg{width:31%}section{break-inside:avoid}.wide{overflow:visible}}";
+svg{width:560px;max-width:100%}svg text{font:11px system-ui,sans-serif}svg .t{font-weight:600;font-size:13px}\
+svg .n{text-anchor:end}svg .a{text-anchor:middle;fill:#555}\
+section{break-inside:avoid}.wide{overflow-x:auto}\
+@media print{body{max-width:none;margin:0;font-size:8.5px}.wide{overflow:visible}td,th{padding:.05em .3em}\
+.r td:nth-child(2),.r td:nth-child(4){min-width:90px}}";
 
 /// The page.
-pub(crate) fn page(report: &Report) -> String {
+pub(crate) fn page(digest: &Digest) -> String {
     let mut page = String::new();
-    let title = format!("Arena: {}", escape(&report.plan));
+    let title = format!("Arena: {}", escape(&digest.plan));
     let _ = write!(
         page,
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\
          <style>{STYLE}</style><h1>{title}</h1>"
     );
-    environment(&mut page, report);
-    overview(&mut page, report);
-    for stage in &report.stages {
+    environment(&mut page, digest);
+    overview(&mut page, digest);
+    losses(&mut page, digest);
+    for stage in &digest.stages {
         section(&mut page, stage);
     }
-    entrants(&mut page, report);
+    entrants(&mut page, digest);
     page.push_str("</html>\n");
     page
 }
 
-fn environment(page: &mut String, report: &Report) {
-    page.push_str("<table class=\"l\">");
-    for (name, value) in &report.environment {
+fn environment(page: &mut String, digest: &Digest) {
+    page.push_str("<table class=l>");
+    for (name, value) in &digest.environment {
         let _ = write!(page, "<tr><td>{}<td>{}", escape(name), escape(value));
     }
-    page.push_str("</table><p>Each figure is the median of interleaved rounds; the black line in a bar spans the quartiles. ");
-    page.push_str("Every read is verified. Classes of durability: ");
+    page.push_str(
+        "</table><p>Each figure is the median of interleaved rounds. Every read is verified. A bar ends at its value, \
+         the longest is the greatest of its column. The band of latencies has a logarithmic scale: pale from the least to the most, \
+         dark from 50 to 99 %, a stroke at 99.9 %. Costs are for each operation, work in the background included. \
+         Classes of durability: ",
+    );
     for class in Class::ALL {
         let _ = write!(page, "<b>{}</b> {}. ", class.name(), escape(class.promise()));
     }
@@ -55,27 +67,23 @@ fn environment(page: &mut String, report: &Report) {
 }
 
 /// Rates of all engines in all rows, as multiples of the base's.
-fn overview(page: &mut String, report: &Report) {
+fn overview(page: &mut String, digest: &Digest) {
     page.push_str(
         "<h2>Overview</h2><p>Throughput as a multiple of the first engine's, which is in operations a \
-         second; <span class=\"fast\">faster</span>, <span class=\"slow\">slower</span>, <b>best</b>.</p>\
-         <div class=\"wide\"><table><tr><th>row",
+         second; <span class=fast>faster</span>, <span class=slow>slower</span>, <b>best</b>.</p>\
+         <div class=wide><table><tr><th>row",
     );
-    let present: Vec<&str> = report
-        .entrants
-        .iter()
-        .filter(|e| e.standings.iter().any(|s| s.settings.is_some()))
-        .map(|e| e.name.as_str())
-        .collect();
+    let present: Vec<&str> = digest.present().collect();
     for name in &present {
         let _ = write!(page, "<th>{}", escape(name));
     }
-    for stage in &report.stages {
+    for stage in &digest.stages {
         for row in &stage.rows {
-            line(page, stage, row, &row.name, &present, rate);
-            if row.cells.iter().any(|c| c.of(readers_rate).is_some()) {
-                let name = format!("{}, its readers", row.name);
-                line(page, stage, row, &name, &present, readers_rate);
+            let of = |name: &str| format!("{} {}: {name}", stage.name, stage.class.name());
+            line(page, row, &of(&row.name), &present, (Figure::Rate, Figure::Ratio));
+            if row.has(Figure::BesideRate) {
+                let name = of(&format!("{}, {}", row.name, row.work.beside()));
+                line(page, row, &name, &present, (Figure::BesideRate, Figure::BesideRatio));
             }
         }
     }
@@ -84,25 +92,23 @@ fn overview(page: &mut String, report: &Report) {
 
 fn line(
     page: &mut String,
-    stage: &StageReport,
-    row: &Row,
+    row: &RowDigest,
     name: &str,
     engines: &[&str],
-    of: fn(&crate::spec::Sample) -> f64,
+    (rate, ratio): (Figure, Figure),
 ) {
-    let (class, name) = (stage.class.name(), escape(name));
-    let _ = write!(page, "<tr><td>{} {class}: {name}", escape(&stage.name));
+    let _ = write!(page, "<tr><td>{}", escape(name));
     let base = row.base().map_or("", |cell| &cell.engine);
-    let ratio = |engine: &str| row.ratio(row.cell(engine)?, of).map(|r| r.median);
-    let best = engines.iter().filter_map(|e| ratio(e)).fold(0.0, f64::max);
+    let of = |engine: &str| row.cell(engine).and_then(|c| c.get(ratio));
+    let best = row.most(ratio);
     for engine in engines {
-        let Some(ratio) = ratio(engine) else {
-            page.push_str("<td class=\"off\">-");
+        let Some(ratio) = of(engine) else {
+            page.push_str("<td class=off>-");
             continue;
         };
         let mark = if ratio == best { " best" } else { "" };
         if *engine == base {
-            let rate = row.cell(engine).and_then(|c| c.of(of)).map_or(f64::NAN, |s| s.median);
+            let rate = row.cell(engine).and_then(|c| c.get(rate)).unwrap_or(f64::NAN);
             let _ = write!(page, "<td class=\"{mark}\">{}", short(rate));
         } else {
             let class = if ratio > 1.0 { "fast" } else { "slow" };
@@ -111,49 +117,91 @@ fn line(
     }
 }
 
-fn shape_text(stage: &StageReport) -> String {
-    let values = match stage.shape.values {
+/// The comparisons in which Zubilo is not first.
+fn losses(page: &mut String, digest: &Digest) {
+    let all = rank::places(digest);
+    let lost: Vec<_> = all.iter().filter(|place| place.rank > 1).collect();
+    let _ = write!(
+        page,
+        "<h2>Where Zubilo is not first</h2><p>It is first in {} of {} comparisons.</p>\
+         <table><tr><th>row<th>figure<th>Zubilo<th>rank<th>leader<th>its figure<th>behind",
+        all.len() - lost.len(),
+        all.len()
+    );
+    for place in lost {
+        let _ = write!(
+            page,
+            "<tr><td>{}<td>{}<td>{}<td>{} of {}<td>{}<td>{}<td>{:.2}",
+            escape(&place.row),
+            place.figure,
+            short(place.ours),
+            place.rank,
+            place.field,
+            escape(&place.leader),
+            short(place.theirs),
+            place.behind
+        );
+    }
+    page.push_str("</table>");
+}
+
+pub(super) fn shape_text(shape: &Shape) -> String {
+    let values = match shape.values {
         Values::Fixed(len) => format!("{len}-byte values"),
         Values::Mixed => "values of 8 to 4,096 bytes".into(),
     };
-    format!("{} records, {:?} keys, {values}", stage.shape.records, stage.shape.keys)
+    format!("{} records, {:?} keys, {values}", shape.records, shape.keys)
 }
 
-fn section(page: &mut String, stage: &StageReport) {
+fn section(page: &mut String, stage: &StageDigest) {
     let _ = write!(
         page,
         "<h2>{}, {}</h2><p>{}</p>",
         escape(&stage.name),
         stage.class.name(),
-        escape(&shape_text(stage))
+        escape(&shape_text(&stage.shape))
     );
     scaling(page, stage);
     for row in &stage.rows {
         row_section(page, row);
     }
-    let sizes: Vec<Bar> = stage
-        .endings
-        .iter()
-        .filter(|e| e.trouble.is_none())
-        .map(|e| Bar {
-            name: e.engine.clone(),
-            value: e.disk_bytes as f64 / e.records.max(1) as f64,
-            spread: None,
-            note: format!("B, {} MB", short(e.disk_bytes as f64 / 1e6)),
-        })
-        .collect();
-    let opens = stage.endings.iter().filter(|e| e.trouble.is_none()).map(|e| {
-        let note = "ms".to_owned();
-        Bar { name: e.engine.clone(), value: e.reopen_s * 1e3, spread: None, note }
-    });
-    let opens: Vec<Bar> = opens.collect();
-    let _ = write!(
-        page,
-        "<section><h3>At the end</h3><div class=\"charts\">{}{}</div>",
-        bars("bytes on disk for each record", &sizes),
-        bars("time to open, clean", &opens) + &killed(stage)
-    );
-    for end in &stage.endings {
+    endings(page, &stage.endings);
+}
+
+/// A field with a bar that ends at its share of the greatest.
+fn bar(page: &mut String, value: Option<f64>, most: f64) {
+    let Some(value) = value else { return page.push_str("<td class=off>-") };
+    let share = if most > 0.0 { (100.0 * value / most).clamp(0.0, 100.0) } else { 0.0 };
+    let _ = match share {
+        share if share < 0.5 => write!(page, "<td>{}", short(value)),
+        share => write!(page, "<td style=--w:{share:.0}%>{}", short(value)),
+    };
+}
+
+/// A heading, and what stands below it.
+type Column = (&'static str, fn(&Ending) -> Option<f64>);
+
+fn endings(page: &mut String, endings: &[Ending]) {
+    let well = || endings.iter().filter(|end| end.trouble.is_none());
+    let of: [Column; 4] = [
+        ("B on disk a record", |e| Some(e.disk_bytes as f64 / e.records.max(1) as f64)),
+        ("MB on disk", |e| Some(e.disk_bytes as f64 / 1e6)),
+        ("ms to open, clean", |e| Some(e.reopen_s * 1e3)),
+        ("ms to open after a kill", |e| e.killed_open_s.map(|s| s * 1e3)),
+    ];
+    page.push_str("<section><h3>At the end</h3><table class=e><tr><th>engine");
+    let columns: Vec<_> = of.iter().filter(|(_, of)| well().any(|e| of(e).is_some())).collect();
+    for (name, _) in &columns {
+        let _ = write!(page, "<th>{name}");
+    }
+    for end in well() {
+        let _ = write!(page, "<tr><td>{}", escape(&end.engine));
+        for (_, of) in &columns {
+            bar(page, of(end), well().filter_map(*of).fold(0.0, f64::max));
+        }
+    }
+    page.push_str("</table>");
+    for end in endings {
         if let Some(trouble) = &end.trouble {
             let _ = write!(page, "<p>{}: {}</p>", escape(&end.engine), escape(trouble));
         }
@@ -161,20 +209,10 @@ fn section(page: &mut String, stage: &StageReport) {
     page.push_str("</section>");
 }
 
-/// Times to open where the processes were killed before.
-fn killed(stage: &StageReport) -> String {
-    let bar = |end: &Ending| {
-        let (name, note) = (end.engine.clone(), "ms".to_owned());
-        Some(Bar { name, value: end.killed_open_s? * 1e3, spread: None, note })
-    };
-    let all: Vec<Bar> = stage.endings.iter().filter_map(bar).collect();
-    if all.is_empty() { String::new() } else { bars("time to open after a kill", &all) }
-}
-
 /// The space that stores took over their transactions.
-fn growth(row: &Row) -> String {
-    let curve = |cell: &Cell| {
-        let points = cell.growth().iter().map(|g| (g.0 as f64, g.1 as f64 / 1e6)).collect();
+fn growth(row: &RowDigest) -> String {
+    let curve = |cell: &CellDigest| {
+        let points = cell.growth.iter().map(|g| (g.0 as f64, g.1 as f64 / 1e6)).collect();
         Curve { name: cell.engine.clone(), points }
     };
     let all: Vec<Curve> =
@@ -183,9 +221,9 @@ fn growth(row: &Row) -> String {
 }
 
 /// Curves over the number of threads, where rows differ in nothing else.
-fn scaling(page: &mut String, stage: &StageReport) {
+fn scaling(page: &mut String, stage: &StageDigest) {
     let only = |readers: bool| {
-        let mut rows: Vec<(f64, &Row)> = stage
+        let mut rows: Vec<(f64, &RowDigest)> = stage
             .rows
             .iter()
             .filter_map(|row| match row.work {
@@ -201,7 +239,7 @@ fn scaling(page: &mut String, stage: &StageReport) {
     for (rows, title) in
         [(only(true), "look-ups a second"), (only(false), "CRUD transactions a second")]
     {
-        if rows.len() < 3 {
+        if rows.len() < 2 {
             continue;
         }
         let names = rows[0].1.cells.iter().map(|c| &c.engine);
@@ -210,87 +248,112 @@ fn scaling(page: &mut String, stage: &StageReport) {
                 name: name.clone(),
                 points: rows
                     .iter()
-                    .filter_map(|(n, row)| Some((*n, row.cell(name)?.of(rate)?.median)))
+                    .filter_map(|(n, row)| Some((*n, row.cell(name)?.get(Figure::Rate)?)))
                     .collect(),
             })
             .filter(|curve| !curve.points.is_empty())
             .collect();
-        let chart = curves(title, "threads", &all);
-        let _ = write!(page, "<section><div class=\"charts\">{chart}</div></section>");
+        page.push_str(&curves(title, "threads", &all));
     }
 }
 
-fn rates(row: &Row, title: &str, of: fn(&crate::spec::Sample) -> f64) -> String {
-    let all: Vec<Bar> = row
-        .cells
-        .iter()
-        .filter_map(|cell| {
-            let rate = cell.of(of)?;
-            let note = row.ratio(cell, of).map_or(String::new(), |r| format!("({:.2}x)", r.median));
-            let spread = Some((rate.low, rate.high));
-            Some(Bar { name: cell.engine.clone(), value: rate.median, spread, note })
-        })
-        .collect();
-    bars(title, &all)
+/// Columns with bars: what an operation cost.
+const COSTS: [(Figure, &str); 17] = [
+    (Figure::User, "user us"),
+    (Figure::System, "sys us"),
+    (Figure::Written, "B written"),
+    (Figure::WriteAmplification, "B written / B put"),
+    (Figure::Fetched, "B fetched"),
+    (Figure::ReadAmplification, "B fetched / B read"),
+    (Figure::DeviceWrites, "device writes"),
+    (Figure::DeviceBytes, "device B"),
+    (Figure::DeviceFlushes, "device flushes"),
+    (Figure::Calls, "calls"),
+    (Figure::Writes, "write calls"),
+    (Figure::Flushes, "flush calls"),
+    (Figure::Faults, "faults"),
+    (Figure::Memory, "peak MB of memory"),
+    (Figure::Disk, "MB on disk"),
+    (Figure::DiskPeak, "peak MB on disk"),
+    (Figure::BesideRate, ""),
+];
+
+/// Whether a column says anything: what only writers do is noise beside readers.
+fn is_shown(row: &RowDigest, figure: Figure) -> bool {
+    let of_writes = matches!(
+        figure,
+        Figure::Written
+            | Figure::DeviceWrites
+            | Figure::DeviceBytes
+            | Figure::DeviceFlushes
+            | Figure::Writes
+            | Figure::Flushes
+            | Figure::Disk
+            | Figure::DiskPeak
+    );
+    row.has(figure) && (row.work.writes() || !of_writes)
 }
 
-fn costs(row: &Row, title: &str, note: &str, of: impl Fn(&Cell) -> Option<f64>) -> String {
-    let bar = |cell: &Cell| {
-        let value = of(cell).filter(|v| v.is_finite())?;
-        Some(Bar { name: cell.engine.clone(), value, spread: None, note: note.into() })
+/// The widths of a band of latencies over decades.
+fn band(cell: &CellDigest, low: f64, high: f64) -> Option<String> {
+    let at = |figure| {
+        let ns: f64 = cell.get(figure)?;
+        Some((100.0 * (ns.max(1.0).log10() - low) / (high - low).max(1.0)).clamp(0.0, 100.0))
     };
-    let all: Vec<Bar> = row.cells.iter().filter_map(bar).collect();
-    if all.iter().all(|bar| bar.value == 0.0) { String::new() } else { bars(title, &all) }
+    let (a, b, c) = (at(Figure::Min)?, at(Figure::P50)?, at(Figure::P99)?);
+    let (d, e) = (at(Figure::P999)?, at(Figure::Max)?);
+    let (c, e) = (c.max(b + 1.0), e.max(b + 1.0));
+    Some(format!("--a:{a:.0}%;--b:{b:.0}%;--c:{c:.0}%;--d:{d:.0}%;--e:{e:.0}%"))
 }
 
-fn row_section(page: &mut String, row: &Row) {
-    let writes = row.work.writes();
-    let mut charts = rates(row, "operations a second (x base)", rate);
-    let band = |of: fn(&Cell) -> &[(u64, u64)]| -> Vec<_> {
-        let all = row.cells.iter();
-        all.filter_map(|c| Some((c.engine.clone(), latencies(of(c))?))).collect()
-    };
-    charts += &bands("latency: least - 50 % to 99 % | 99.9 % - most", &band(|c| &c.latency));
-    charts += &costs(row, "CPU for each operation", "us", Cell::cpu_us);
-    if row.cells.iter().any(|c| c.of(readers_rate).is_some()) {
-        charts += &rates(row, "readers: look-ups a second (x base)", readers_rate);
-        charts += &bands("readers: latency", &band(|c| &c.readers_latency));
+fn row_section(page: &mut String, row: &RowDigest) {
+    let _ = write!(
+        page,
+        "<section><h3>{}</h3><div class=wide><table class=r><tr><th>engine<th>operations a second<th>x base\
+         <th>latency<th>mean<th>rms<th>p99.9",
+        escape(&row.name)
+    );
+    let costs: Vec<(Figure, &str)> =
+        COSTS.into_iter().filter(|(figure, _)| is_shown(row, *figure)).collect();
+    for (figure, name) in &costs {
+        let beside = *figure == Figure::BesideRate;
+        let _ = write!(page, "<th>{}", if beside { row.work.beside() } else { name });
     }
-    if writes {
-        let dirtied = |c: &Cell| c.per_op(|c| c.dirtied_bytes as f64);
-        charts += &costs(row, "bytes written for each operation", "B", dirtied);
-        charts += &costs(row, "bytes written for each byte put", "x", Cell::write_amplification);
-        let flushes = |c: &Cell| c.audited(|a| a.flushes);
-        charts += &costs(row, "flush calls for each operation", "", flushes);
-        charts += &costs(row, "most space taken", "MB", |c| Some(c.disk_peak as f64 / 1e6));
+    let all = || row.cells.iter().filter(|cell| cell.is_measured());
+    let least = all().filter_map(|c| c.get(Figure::Min)).fold(f64::INFINITY, f64::min);
+    let low = if least.is_finite() { least.max(1.0).log10().floor() } else { 0.0 };
+    let high = row.most(Figure::Max).max(10.0).log10().ceil();
+    let most = row.most(Figure::Rate);
+    for cell in all() {
+        let _ = write!(page, "<tr><td>{}", escape(&cell.engine));
+        bar(page, cell.get(Figure::Rate), most);
+        let ratio = cell.get(Figure::Ratio).map_or("-".into(), |r| format!("{r:.2}"));
+        let _ = write!(page, "<td>{ratio}");
+        let times =
+            [Figure::P50, Figure::P99, Figure::Max].map(|f| cell.get(f).map_or("-".into(), time));
+        let _ = match band(cell, low, high) {
+            Some(band) => write!(page, "<td style={band}>{}", times.join(" | ")),
+            None => write!(page, "<td>"),
+        };
+        for figure in [Figure::Mean, Figure::Rms, Figure::P999] {
+            let _ = write!(page, "<td>{}", cell.get(figure).map_or("-".into(), time));
+        }
+        for (figure, _) in &costs {
+            bar(page, cell.get(*figure), row.most(*figure));
+        }
     }
-    charts += &growth(row);
-    let memory = |c: &Cell| Some(c.of(|s| s.peak_memory as f64 / 1e6)?.median);
-    charts += &costs(row, "most memory resident, maps included", "MB", memory);
-    let name = escape(&row.name);
-    let _ = write!(page, "<section><h3>{name}</h3><div class=\"charts\">{charts}");
-    page.push_str("</div>");
+    let _ = write!(page, "</table></div>{}", growth(row));
     for cell in &row.cells {
-        for said in cell.trouble.as_deref().into_iter().chain(cell.note()) {
+        for said in cell.trouble.iter().chain(&cell.note) {
             let _ = write!(page, "<p>{}: {}</p>", escape(&cell.engine), escape(said));
         }
     }
-    page.push_str("<details><summary>figures</summary><div class=\"wide\"><table><tr>");
-    for head in table::HEAD {
-        let _ = write!(page, "<th>{}", escape(head));
-    }
-    for cell in &row.cells {
-        page.push_str("<tr>");
-        for field in table::fields(row, cell) {
-            let _ = write!(page, "<td>{}", escape(&field));
-        }
-    }
-    page.push_str("</table></div></details></section>");
+    page.push_str("</section>");
 }
 
-fn entrants(page: &mut String, report: &Report) {
-    page.push_str("<h2>Engines and settings</h2><table class=\"l\"><tr><th>engine<th>version<th>class<th>settings<th>why");
-    for entrant in &report.entrants {
+fn entrants(page: &mut String, digest: &Digest) {
+    page.push_str("<h2>Engines and settings</h2><table class=l><tr><th>engine<th>version<th>class<th>settings<th>why");
+    for entrant in &digest.entrants {
         let (name, what) = (escape(&entrant.name), escape(&entrant.what));
         if let Some(missing) = &entrant.missing {
             let _ = write!(page, "<tr><td>{name}<td>{what}<td>MISSING<td><td>{}", escape(missing));
@@ -303,4 +366,28 @@ fn entrants(page: &mut String, report: &Report) {
         }
     }
     page.push_str("</table>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::record::tests::two_engines;
+
+    #[test]
+    fn the_longest_bar_is_the_greatest() {
+        let page = page(&Digest::of(&two_engines()));
+        assert!(page.contains("<td>zubilo<td style=--w:50%>1.00 k<td>1.00"), "{page}");
+        assert!(page.contains("<td>lmdb<td style=--w:100%>2.00 k<td>2.00"), "{page}");
+        assert!(!page.contains("NaN") && !page.contains("inf%"));
+    }
+
+    #[test]
+    fn names_cannot_break_the_markup() {
+        let mut report = two_engines();
+        report.stages[0].rows[0].name = "<b>&\"".into();
+        report.stages[0].rows[0].cells[0].trouble = Some("<i>".into());
+        let page = page(&Digest::of(&report));
+        assert!(page.contains("&lt;b&gt;&amp;&quot;") && page.contains("&lt;i&gt;"));
+        assert!(!page.contains("<i>"));
+    }
 }

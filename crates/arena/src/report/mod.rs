@@ -1,6 +1,10 @@
-//! What came out: `record` keeps it, `table` prints it, `html` draws it with `svg`.
+//! What came out: `record` keeps all of it, `digest` the figures; of these `table` prints, `html`
+//! draws with `svg`, `paper` writes markdown and CSV, and `rank` tells where Zubilo is not first.
 
+pub(crate) mod digest;
 pub(crate) mod html;
+pub(crate) mod paper;
+pub(crate) mod rank;
 pub(crate) mod record;
 mod svg;
 pub(crate) mod table;

@@ -84,10 +84,6 @@ pub(crate) struct Ending {
 }
 
 impl Row {
-    pub(crate) fn cell(&self, engine: &str) -> Option<&Cell> {
-        self.cells.iter().find(|cell| cell.engine == engine)
-    }
-
     /// The engine that others are compared with: the first one that has samples.
     pub(crate) fn base(&self) -> Option<&Cell> {
         self.cells.iter().find(|cell| !cell.samples.is_empty())
@@ -153,17 +149,6 @@ impl Cell {
         Some(self.of(each)?.median)
     }
 
-    /// Microseconds of CPU for each operation.
-    pub(crate) fn cpu_us(&self) -> Option<f64> {
-        self.per_op(|c| (c.user_s + c.system_s) * 1e6)
-    }
-
-    /// Bytes dirtied for each byte of keys and values that was put.
-    pub(crate) fn write_amplification(&self) -> Option<f64> {
-        let all = self.of(|s| s.settled.dirtied_bytes as f64 / s.user_bytes as f64)?;
-        Some(all.median)
-    }
-
     /// A count of the audit for each operation.
     pub(crate) fn audited(&self, count: impl Fn(&crate::spec::Audit) -> u64) -> Option<f64> {
         let sample = self.audit.as_ref()?;
@@ -226,8 +211,10 @@ pub(crate) fn latencies(buckets: &[(u64, u64)]) -> Option<Latencies> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use crate::keys::Kind;
+    use crate::spec::Values;
 
     fn sample(ops: u64, seconds: f64) -> Sample {
         let latency = vec![(100, ops / 2), (200, ops - ops / 2)];
@@ -241,6 +228,44 @@ mod tests {
         let mut cell = Cell { engine: engine.into(), ..Cell::default() };
         rates.iter().for_each(|&ops| cell.take(sample(ops, 1.0)));
         cell
+    }
+
+    /// A stage with one row, in which the second engine is twice as fast as the first.
+    pub(crate) fn two_engines() -> Report {
+        let entrant = |name: &str| Entrant {
+            name: name.into(),
+            what: name.into(),
+            version: Some("1".into()),
+            missing: None,
+            standings: vec![Standing {
+                class: Class::Sync,
+                settings: Some("all".into()),
+                why: "so".into(),
+            }],
+        };
+        let cells = vec![cell("zubilo", &[1000, 1000]), cell("lmdb", &[2000, 2000])];
+        let bound = Bound { ops: 1, seconds: 1.0 };
+        let ending = |engine: &str, disk_bytes| Ending {
+            engine: engine.into(),
+            records: 10,
+            disk_bytes,
+            apparent_bytes: disk_bytes,
+            reopen_s: 0.001,
+            killed_open_s: None,
+            trouble: None,
+        };
+        Report {
+            plan: "test".into(),
+            environment: vec![("seed".into(), "7".into()), ("commit".into(), "abc".into())],
+            entrants: vec![entrant("zubilo"), entrant("lmdb")],
+            stages: vec![StageReport {
+                name: "transactions".into(),
+                class: Class::Sync,
+                shape: Shape { keys: Kind::Dense, values: Values::Fixed(8), records: 10 },
+                rows: vec![Row { name: "SET".into(), work: Work::Set, bound, cells }],
+                endings: vec![ending("zubilo", 4096), ending("lmdb", 8192)],
+            }],
+        }
     }
 
     #[test]
@@ -258,8 +283,8 @@ mod tests {
     #[test]
     fn costs_are_by_operation() {
         let cell = cell("a", &[100, 300]);
-        assert_eq!(cell.write_amplification(), Some(4.0));
-        assert!((cell.cpu_us().unwrap() - 3.0).abs() < 1e-9);
+        let cpu = cell.per_op(|c| c.user_s * 1e6).unwrap();
+        assert!((cpu - 3.0).abs() < 1e-9);
         assert_eq!(cell.audited(|a| a.calls), None);
     }
 

@@ -3,7 +3,8 @@
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell as Field, CellAlignment, Table};
 
-use super::record::{Cell, Report, Row, StageReport, latencies, rate, readers_rate};
+use super::digest::{CellDigest, Figure, RowDigest};
+use super::record::{Report, StageReport};
 use super::{short, time};
 use crate::spec::Class;
 
@@ -23,72 +24,75 @@ fn number(value: Option<f64>) -> String {
     value.map_or("-".into(), short)
 }
 
-/// The columns of a row's table, for the terminal and for paper.
-pub(crate) const HEAD: [&str; 15] = [
+fn duration(ns: Option<f64>) -> String {
+    ns.map_or("-".into(), time)
+}
+
+const HEAD: [&str; 18] = [
     "engine",
     "ops/s",
     "quartiles",
     "x base",
+    "mean",
+    "rms",
     "p50",
     "p99",
     "p99.9",
     "max",
     "CPU us/op",
-    "sys %",
     "B written/op",
+    "dev writes/op",
     "calls/op",
     "writes/op",
     "flushes/op",
+    "mem MB",
     "disk MB",
 ];
 
-/// The fields of one engine under `HEAD`; its trouble instead if it has no samples.
-pub(crate) fn fields(row: &Row, cell: &Cell) -> Vec<String> {
-    let Some(rates) = cell.of(rate) else {
-        let why = cell.trouble.clone().unwrap_or_default();
-        return vec![cell.engine.clone(), why];
-    };
-    let latency = latencies(&cell.latency).unwrap_or_default();
-    let system =
-        cell.of(|s| 100.0 * s.settled.system_s / (s.settled.user_s + s.settled.system_s).max(1e-9));
+/// The fields of one engine under `HEAD`.
+fn fields(cell: &CellDigest) -> Vec<String> {
+    let get = |figure| cell.get(figure);
+    let quartiles = [Figure::RateLow, Figure::RateHigh].map(|figure| number(get(figure)));
     vec![
         cell.engine.clone(),
-        short(rates.median),
-        format!("{} - {}", short(rates.low), short(rates.high)),
-        row.ratio(cell, rate).map_or("-".into(), |r| format!("{:.2}", r.median)),
-        time(latency.p50),
-        time(latency.p99),
-        time(latency.p999),
-        time(latency.max),
-        number(cell.cpu_us()),
-        number(system.map(|s| s.median)),
-        number(cell.per_op(|c| c.dirtied_bytes as f64)),
-        number(cell.audited(|a| a.calls)),
-        number(cell.audited(|a| a.writes)),
-        number(cell.audited(|a| a.flushes)),
-        number(cell.of(|s| s.disk_bytes as f64 / 1e6).map(|s| s.median)),
+        number(get(Figure::Rate)),
+        quartiles.join(" - "),
+        get(Figure::Ratio).map_or("-".into(), |r| format!("{r:.2}")),
+        duration(get(Figure::Mean)),
+        duration(get(Figure::Rms)),
+        duration(get(Figure::P50)),
+        duration(get(Figure::P99)),
+        duration(get(Figure::P999)),
+        duration(get(Figure::Max)),
+        number(cell.cpu()),
+        number(get(Figure::Written)),
+        number(get(Figure::DeviceWrites)),
+        number(get(Figure::Calls)),
+        number(get(Figure::Writes)),
+        number(get(Figure::Flushes)),
+        number(get(Figure::Memory)),
+        number(get(Figure::Disk)),
     ]
 }
 
 /// Prints one row as soon as it is measured.
-pub(crate) fn print_row(stage: &str, class: Class, row: &Row) {
+pub(crate) fn print_row(stage: &str, class: Class, row: &RowDigest) {
     println!("\n{stage} / {} / {}", class.name(), row.name);
     let mut table = new(&HEAD);
-    for cell in row.cells.iter().filter(|cell| !cell.samples.is_empty()) {
-        table.add_row(fields(row, cell));
+    for cell in row.cells.iter().filter(|cell| cell.is_measured()) {
+        table.add_row(fields(cell));
     }
     align(&mut table, 1);
     println!("{table}");
-    let readers: Vec<&Cell> = row.cells.iter().filter(|c| c.of(readers_rate).is_some()).collect();
-    if !readers.is_empty() {
-        let mut table = new(&["readers of", "ops/s", "x base", "p50", "p99", "p99.9", "max"]);
-        for cell in readers {
-            let rates = cell.of(readers_rate).map(|s| s.median);
-            let ratio = row.ratio(cell, readers_rate).map(|r| r.median);
-            let latency = latencies(&cell.readers_latency).unwrap_or_default();
-            let [p50, p99, p999, max] =
-                [latency.p50, latency.p99, latency.p999, latency.max].map(time);
-            table.add_row([cell.engine.clone(), number(rates), number(ratio), p50, p99, p999, max]);
+    if row.has(Figure::BesideRate) {
+        let mut table = new(&[row.work.beside(), "ops/s", "x base", "p50", "p99", "p99.9", "max"]);
+        for cell in row.cells.iter().filter(|c| c.get(Figure::BesideRate).is_some()) {
+            let mut fields = vec![cell.engine.clone()];
+            fields.extend([Figure::BesideRate, Figure::BesideRatio].map(|f| number(cell.get(f))));
+            let times =
+                [Figure::BesideP50, Figure::BesideP99, Figure::BesideP999, Figure::BesideMax];
+            fields.extend(times.map(|f| duration(cell.get(f))));
+            table.add_row(fields);
         }
         align(&mut table, 1);
         println!("{table}");
@@ -97,15 +101,18 @@ pub(crate) fn print_row(stage: &str, class: Class, row: &Row) {
         if let Some(trouble) = &cell.trouble {
             println!("{}: {trouble}", cell.engine);
         }
-        if let Some(note) = cell.note() {
-            let megabytes = |at: Option<&(u64, u64)>| at.map_or(f64::NAN, |g| g.1 as f64 / 1e6);
-            let growth = cell.growth();
-            let sizes: Vec<String> = (0..4)
-                .map(|phase| short(megabytes(growth.get(phase * (growth.len() - 1) / 3))))
-                .collect();
-            println!("{}: {note}; MB at the ends of phases {}", cell.engine, sizes.join(", "));
+        if let Some(note) = &cell.note {
+            println!("{}: {note}{}", cell.engine, phases(&cell.growth));
         }
     }
+}
+
+/// The space that a store took at the ends of three phases.
+fn phases(growth: &[(u64, u64)]) -> String {
+    let Some(last) = growth.len().checked_sub(1) else { return String::new() };
+    let sizes: Vec<String> =
+        (0..4).map(|phase| short(growth[phase * last / 3].1 as f64 / 1e6)).collect();
+    format!("; MB at the ends of phases {}", sizes.join(", "))
 }
 
 /// Prints what the stores came to.

@@ -4,7 +4,7 @@
 //! contenders in interleaved rounds, `report` prints them.
 
 mod duel;
-mod engine;
+pub(crate) mod engine;
 mod report;
 mod workload;
 

@@ -64,6 +64,11 @@ impl Flock {
         self.serial(self.head - 1)
     }
 
+    /// Changes of a record of this flock since it was put, also when it is gone.
+    pub(super) fn age_of(&self, serial: u64) -> u16 {
+        self.ages[(serial / FLOCKS) as usize]
+    }
+
     /// The record to delete next; the state is that after it.
     pub(super) fn shrink(&mut self) -> Option<u64> {
         if self.len() <= 1 {
@@ -101,6 +106,19 @@ impl Flock {
 }
 
 impl Quad {
+    pub(super) fn inserted(&self) -> [u64; 2] {
+        self.insert
+    }
+
+    /// The record and its age then.
+    pub(super) fn updated(&self) -> (u64, u16) {
+        self.update
+    }
+
+    pub(super) fn deleted(&self) -> u64 {
+        self.delete
+    }
+
     pub(super) fn apply(
         &self,
         writer: &mut impl Writer,

@@ -2,31 +2,40 @@
 //! each with one line. It holds one store at a time and does one thing at a time.
 
 mod audit;
+mod backup;
 mod fence;
 mod flock;
 mod meter;
 mod mix;
 mod reads;
 mod sleeper;
+mod tables;
 mod timing;
 mod writes;
 
 use std::io::{BufRead, Write};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::data::{Data, is_whole};
 use crate::peers::{
     self, About, ENTRIES, Engine, Fault, Outcome, Reader, Session, Variant, with_engine,
 };
-use crate::spec::{Audit, Bound, Class, Command, Costs, Part, Pick, Reply, Sample, Shape, Work};
+use crate::spec::{
+    Audit, Bound, Class, Command, Costs, Part, Pick, Reply, Sample, Shape, Values, Work,
+};
 use fence::Fence;
 use flock::{FLOCKS, Flock};
 use meter::Meter;
 
 /// Records a transaction when a store is filled for later measurements.
 const FILL: u64 = 10_000;
+/// Bytes of such a transaction at most.
+const FILL_BYTES: u64 = 64 << 20;
+
+/// Values from here on are few.
+const HUGE: u32 = 64 << 20;
 
 /// Serves until the input ends.
 pub(crate) fn run(name: &str) {
@@ -107,9 +116,10 @@ fn obey<E: Engine>(
     }
 }
 
-/// Flocks are equally large.
+/// Flocks are equally large, and of a few records, unless these are as large as stores.
 fn data_of(mut shape: Shape, seed: u64) -> Data {
-    shape.records = shape.records.div_ceil(FLOCKS).max(4) * FLOCKS;
+    let least = if matches!(shape.values, Values::Fixed(HUGE..)) { 1 } else { 4 };
+    shape.records = shape.records.div_ceil(FLOCKS).max(least) * FLOCKS;
     Data::new(shape, seed)
 }
 
@@ -123,13 +133,22 @@ struct Done {
     readers: Option<Part>,
     during: Costs,
     user_bytes: u64,
+    read_bytes: u64,
     growth: Vec<(u64, u64)>,
     note: Option<String>,
 }
 
 impl Done {
     fn of(main: Part, during: Costs) -> Done {
-        Done { main, readers: None, during, user_bytes: 0, growth: Vec::new(), note: None }
+        Done {
+            main,
+            readers: None,
+            during,
+            user_bytes: 0,
+            read_bytes: 0,
+            growth: Vec::new(),
+            note: None,
+        }
     }
 }
 
@@ -157,6 +176,8 @@ struct Yard<E> {
     flocks: Vec<Flock>,
     /// Measurements so far: each chooses other keys.
     runs: u64,
+    /// What is in the tables beside the records, where the work is on several.
+    index: Option<tables::Index>,
     /// Around this process, where memory is limited.
     fence: Option<Fence>,
 }
@@ -167,8 +188,8 @@ impl<E: Engine> Yard<E> {
         DEVICE.set(meter::device_of(&dir));
         let (engine, about) = E::open(&dir, class, variant)?;
         let engine = Some(engine);
-        let yard =
-            Yard { engine, dir, class, variant, data, flocks: Vec::new(), runs: 0, fence: None };
+        let (flocks, index, fence) = (Vec::new(), None, None);
+        let yard = Yard { engine, dir, class, variant, data, flocks, runs: 0, index, fence };
         Ok((yard, about))
     }
 
@@ -199,13 +220,14 @@ impl<E: Engine> Yard<E> {
         }
         std::fs::remove_dir_all(&self.dir).map_err(Fault::of("remove the old store"))?;
         std::fs::create_dir_all(&self.dir).map_err(Fault::of("create the directory"))?;
-        self.flocks = Vec::new();
+        (self.flocks, self.index) = (Vec::new(), None);
         self.engine = Some(E::open(&self.dir, self.class, self.variant)?.0);
         Ok(())
     }
 
     fn fill(&mut self) -> Outcome<()> {
-        self.load(false, FILL)?;
+        let batch = FILL_BYTES / self.data.bytes(0);
+        self.load(false, batch.clamp(1, FILL))?;
         self.settle().map(drop)
     }
 
@@ -213,6 +235,16 @@ impl<E: Engine> Yard<E> {
         let engine = self.engine.as_ref().ok_or_else(not_open)?;
         let done = writes::load(&mut engine.session()?, &self.data, sorted, batch)?;
         self.flocks = Flock::all(self.data.shape.records);
+        Ok(done)
+    }
+
+    fn load_tables(&mut self, rows: bool, batch: u64) -> Outcome<Done> {
+        let engine = self.engine.as_mut().ok_or_else(not_open)?;
+        engine.open_tables()?;
+        let mut index = tables::Index::new(self.data.shape.records, rows);
+        let done = tables::load(&mut engine.session()?, &self.data, &mut index, batch)?;
+        self.flocks = Flock::all(self.data.shape.records);
+        self.index = Some(index);
         Ok(done)
     }
 
@@ -230,7 +262,7 @@ impl<E: Engine> Yard<E> {
     fn run(&mut self, work: Work, bound: Bound, audit: bool) -> Outcome<Sample> {
         if work.is_load() || matches!(work, Work::Insert { fresh: true, .. }) {
             self.renew()?;
-            if !matches!(work, Work::Load { .. }) {
+            if !matches!(work, Work::Load { .. } | Work::LoadTables { .. }) {
                 self.fill()?;
             }
         } else if self.flocks.is_empty() {
@@ -254,6 +286,7 @@ impl<E: Engine> Yard<E> {
             during: done.during,
             settled,
             user_bytes: done.user_bytes,
+            read_bytes: done.read_bytes,
             peak_memory: meter::peak_memory(),
             disk_bytes,
             apparent_bytes,
@@ -265,54 +298,73 @@ impl<E: Engine> Yard<E> {
     }
 
     fn work(&mut self, work: Work, bound: Bound) -> Outcome<Done> {
-        if let Work::Load { sorted, batch } = work {
-            return self.load(sorted, batch);
-        }
-        if work == Work::Compact {
-            let engine = self.engine.as_mut().ok_or_else(not_open)?;
-            let ((), during) = timed(|| engine.compact())?;
-            return Ok(Done::of(
-                Part { ops: 1, seconds: during.wall_s, latency: Vec::new() },
-                during,
-            ));
+        match work {
+            Work::Load { sorted, batch } => return self.load(sorted, batch),
+            Work::LoadTables { rows, batch } => return self.load_tables(rows, batch),
+            Work::Compact => return self.compact(),
+            _ => {}
         }
         let engine = self.engine.as_ref().ok_or_else(not_open)?;
         let (data, flocks) = (&self.data, &mut self.flocks);
-        if let Work::Sleeper { quads } = work {
-            return sleeper::run(engine, data, flocks, &self.dir, quads, bound);
+        match work {
+            Work::Sleeper { quads } => sleeper::run(engine, data, flocks, &self.dir, quads, bound),
+            Work::Mix { readers, writers } => {
+                mix::run(engine, data, flocks, (readers, writers.min(FLOCKS)), bound)
+            }
+            Work::Backup => {
+                let (class, variant) = (self.class, self.variant);
+                let look = |dir: &Path| inspect(&E::open(dir, class, variant)?.0);
+                backup::run(engine, data, flocks, &self.dir, bound, look)
+            }
+            _ => self.in_session(work, bound),
         }
-        if let Work::Mix { readers, writers } = work {
-            return mix::run(engine, data, flocks, (readers, writers.min(FLOCKS)), bound);
-        }
-        let mut session = engine.session()?;
+    }
+
+    fn compact(&mut self) -> Outcome<Done> {
+        let engine = self.engine.as_mut().ok_or_else(not_open)?;
+        let ((), during) = timed(|| engine.compact())?;
+        let part = Part { ops: 1, seconds: during.wall_s, latency: Vec::new() };
+        Ok(Done::of(part, during))
+    }
+
+    /// Work of this thread alone.
+    fn in_session(&mut self, work: Work, bound: Bound) -> Outcome<Done> {
+        let engine = self.engine.as_ref().ok_or_else(not_open)?;
+        let (data, flocks) = (&self.data, &mut self.flocks);
+        let session = &mut engine.session()?;
         let seed = self.runs;
+        let index = self.index.as_mut();
+        let index = index.ok_or_else(|| Fault::Failed("the store has no further tables".into()));
         let keys = |flocks: &[Flock], pick| reads::Keys::new(data, flocks, pick, bound.ops, seed);
         match work {
-            Work::Set => writes::set(&mut session, data, flocks, bound),
-            Work::Get { pick, long } => {
-                reads::get(&mut session, data, &keys(flocks, pick), long, bound)
-            }
+            Work::Set => writes::insert(session, data, flocks, 1, bound),
+            Work::Get { pick, long } => reads::get(session, data, &keys(flocks, pick), long, bound),
             Work::GetMany { count } => {
                 let keys = keys(flocks, Pick::Uniform);
-                reads::get_many(&mut session, data, &keys, count as usize, bound)
+                reads::get_many(session, data, &keys, count as usize, bound)
             }
-            Work::Begin => reads::begin(&mut session, bound),
+            Work::Begin => reads::begin(session, bound),
             Work::Iterate => {
                 let records = flocks.iter().map(Flock::len).sum();
-                reads::iterate(&mut session, records, bound)
+                reads::iterate(session, records, bound)
             }
             Work::Range { count } => {
-                reads::range::<E>(&mut session, &keys(flocks, Pick::Uniform), count, bound)
+                reads::range::<E>(session, &keys(flocks, Pick::Uniform), count, bound)
             }
-            Work::Crud => writes::crud(&mut session, data, flocks, 1, bound),
-            Work::Batch { quads } => writes::crud(&mut session, data, flocks, quads, bound),
-            Work::Delete => writes::delete(&mut session, data, flocks, bound),
-            Work::Insert { batch, .. } => writes::insert(&mut session, data, flocks, batch, bound),
-            Work::Remove { batch } => writes::remove(&mut session, data, flocks, batch, bound),
-            Work::Paced { rate } => writes::paced(&mut session, data, flocks, rate, bound),
-            Work::Load { .. } | Work::Mix { .. } | Work::Sleeper { .. } | Work::Compact => {
-                Err(Fault::Failed("dealt with above".into()))
-            }
+            Work::Crud => writes::crud(session, data, flocks, (1, None), bound),
+            Work::Batch { quads } => writes::crud(session, data, flocks, (quads, None), bound),
+            Work::Paced { rate } => writes::crud(session, data, flocks, (1, Some(rate)), bound),
+            Work::Delete => writes::remove(session, data, flocks, 1, bound),
+            Work::Insert { batch, .. } => writes::insert(session, data, flocks, batch, bound),
+            Work::Remove { batch } => writes::remove(session, data, flocks, batch, bound),
+            Work::ChangeTables => tables::change(session, data, flocks, index?, bound),
+            Work::Find { most } => tables::find(session, data, index?, most, (seed, bound)),
+            Work::Load { .. }
+            | Work::LoadTables { .. }
+            | Work::Mix { .. }
+            | Work::Sleeper { .. }
+            | Work::Backup
+            | Work::Compact => Err(Fault::Failed("not the work of one session".into())),
         }
     }
 
@@ -334,9 +386,15 @@ impl<E: Engine> Yard<E> {
         }
         let (disk_bytes, apparent_bytes) = crate::disk::usage(&self.dir);
         let began = Instant::now();
-        let (engine, _) = E::open(&self.dir, self.class, self.variant)?;
+        let (mut engine, _) = E::open(&self.dir, self.class, self.variant)?;
         let reopen_s = began.elapsed().as_secs_f64();
-        let (records, damaged) = inspect(&engine)?;
+        let (records, damaged) = match &self.index {
+            None => inspect(&engine)?,
+            Some(index) => {
+                engine.open_tables()?;
+                tables::inspect(&mut engine.session()?, &self.data, index)?
+            }
+        };
         engine.close()?;
         if !expected.contains(&records) || damaged > 0 {
             let killed = if killed_open_s.is_some() { " after the process was killed" } else { "" };

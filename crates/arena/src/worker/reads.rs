@@ -22,6 +22,8 @@ pub(super) struct Keys {
     serials: Vec<u64>,
     len: usize,
     there: bool,
+    /// Of the records that they name, keys included.
+    record_bytes: u64,
 }
 
 impl Keys {
@@ -33,6 +35,7 @@ impl Keys {
             serials: Vec::new(),
             len: data.shape.keys.len(),
             there: pick != Pick::Missing,
+            record_bytes: 0,
         };
         let mut buffer = [0; KEY_MAX];
         for _ in 0..count.clamp(1, KEYS_MAX) {
@@ -46,8 +49,15 @@ impl Keys {
             };
             keys.bytes.extend_from_slice(data.key(serial, &mut buffer));
             keys.serials.push(serial);
+            keys.record_bytes += if keys.there { data.bytes(serial) } else { 0 };
         }
         keys
+    }
+
+    /// Bytes that so many look-ups gave back, by the mean of the records looked up.
+    fn read_bytes(&self, ops: u64) -> u64 {
+        let mean = self.record_bytes as f64 / self.serials.len().max(1) as f64;
+        (mean * ops as f64) as u64
     }
 
     #[inline]
@@ -129,7 +139,8 @@ pub(super) fn get(
         )?;
         parts
     };
-    Ok(Done::of(latency.into_part(parts.0, parts.1), during))
+    let read_bytes = keys.read_bytes(parts.0);
+    Ok(Done { read_bytes, ..Done::of(latency.into_part(parts.0, parts.1), during) })
 }
 
 /// Look-ups with nothing between the calls of the engine but the check of what they give.
@@ -166,7 +177,8 @@ pub(super) fn get_many(
         batches(reader, data, keys, count, eighth(bound), Some(&mut latency))?;
         Ok(parts)
     })?;
-    Ok(Done::of(latency.into_part(parts.0, parts.1), during))
+    let read_bytes = keys.read_bytes(parts.0);
+    Ok(Done { read_bytes, ..Done::of(latency.into_part(parts.0, parts.1), during) })
 }
 
 fn batches(
@@ -228,7 +240,7 @@ pub(super) fn begin(session: &mut impl Session, bound: Bound) -> Outcome<Done> {
 
 /// An operation is one record; the latency is that of a whole walk.
 pub(super) fn iterate(session: &mut impl Session, records: u64, bound: Bound) -> Outcome<Done> {
-    let mut latency = Latency::new();
+    let (mut latency, mut read_bytes) = (Latency::new(), 0);
     let ((ops, seconds), during) = timed(|| {
         let (clock, mut ops) = (Clock::start(bound), 0);
         while clock.goes_on(ops) {
@@ -236,6 +248,7 @@ pub(super) fn iterate(session: &mut impl Session, records: u64, bound: Bound) ->
             let mut sum = 0u64;
             let count = session.read(|reader| {
                 reader.walk(None, u64::MAX, |key, value| {
+                    read_bytes += (key.len() + value.len()) as u64;
                     sum = sum.wrapping_add(first_word(key)).wrapping_add(first_word(value));
                 })
             })?;
@@ -248,7 +261,7 @@ pub(super) fn iterate(session: &mut impl Session, records: u64, bound: Bound) ->
         }
         Ok((ops, clock.seconds()))
     })?;
-    Ok(Done::of(latency.into_part(ops, seconds), during))
+    Ok(Done { read_bytes, ..Done::of(latency.into_part(ops, seconds), during) })
 }
 
 /// An operation is a seek with the records behind it.
@@ -258,7 +271,7 @@ pub(super) fn range<E: Engine>(
     count: u64,
     bound: Bound,
 ) -> Outcome<Done> {
-    let mut latency = Latency::new();
+    let (mut latency, mut read_bytes) = (Latency::new(), 0);
     let ((ops, seconds), during) = timed(|| {
         session.read(|reader| {
             let (clock, mut ops, mut seen, mut sum) = (Clock::start(bound), 0, 0, 0u64);
@@ -267,6 +280,7 @@ pub(super) fn range<E: Engine>(
                 let Some((key, _)) = all.next() else { break };
                 let began = Instant::now();
                 seen += reader.walk(Some(key), count, |key, value| {
+                    read_bytes += (key.len() + value.len()) as u64;
                     sum = sum.wrapping_add(first_word(key)).wrapping_add(first_word(value));
                 })?;
                 latency.add(began);
@@ -280,7 +294,7 @@ pub(super) fn range<E: Engine>(
             Ok((ops, clock.seconds()))
         })
     })?;
-    Ok(Done::of(latency.into_part(ops, seconds), during))
+    Ok(Done { read_bytes, ..Done::of(latency.into_part(ops, seconds), during) })
 }
 
 #[inline(always)]

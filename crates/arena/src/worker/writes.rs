@@ -27,82 +27,91 @@ pub(super) fn load(
         keyed.into_iter().map(|(_, serial)| serial).collect()
     });
     let serial = |i: u64| order.as_ref().map_or(i, |order| order[i as usize]);
-    let (mut latency, mut bytes) = (Latency::new(), 0);
+    let mut latency = Latency::new();
     let ((), during) = timed(|| {
         let mut first = 0;
         while first < records {
             let last = (first + batch.max(1)).min(records);
             let began = Instant::now();
-            session.write(|writer| {
-                let (mut key, mut value) = ([0; KEY_MAX], Vec::new());
-                for serial in (first..last).map(serial) {
-                    let key = data.key(serial, &mut key);
-                    let value = data.value(serial, 0, &mut value);
-                    if sorted {
-                        writer.append(key, value)?;
-                    } else {
-                        writer.put(key, value)?;
-                    }
-                }
-                Ok(())
-            })?;
+            session.write(|writer| put_all(writer, data, (first..last).map(serial), sorted))?;
             latency.add(began);
             first = last;
         }
         Ok(())
     })?;
-    for serial in 0..records {
-        bytes += data.bytes(serial);
-    }
+    let bytes = (0..records).map(|serial| data.bytes(serial)).sum();
     let part = latency.into_part(records, during.wall_s);
     Ok(Done { user_bytes: bytes, ..Done::of(part, during) })
 }
 
+/// New records, appended if each key is greater than all before it.
+fn put_all(
+    writer: &mut impl Writer,
+    data: &Data,
+    serials: impl Iterator<Item = u64>,
+    append: bool,
+) -> Outcome<()> {
+    let (mut key, mut value) = ([0; KEY_MAX], Vec::new());
+    for serial in serials {
+        let (key, value) = (data.key(serial, &mut key), data.value(serial, 0, &mut value));
+        match append {
+            true => writer.append(key, value)?,
+            false => writer.put(key, value)?,
+        }
+    }
+    Ok(())
+}
+
 /// Runs one transaction after the other; `next` does one and tells the bytes put, or none when it
 /// has nothing left to do.
-fn transactions(bound: Bound, mut next: impl FnMut(u64) -> Outcome<Option<u64>>) -> Outcome<Done> {
+pub(super) fn transactions(
+    bound: Bound,
+    next: impl FnMut(u64) -> Outcome<Option<u64>>,
+) -> Outcome<Done> {
+    paced(bound, None, next)
+}
+
+/// The same, begun once in each period if there is one; a latency runs from when its transaction
+/// was due then.
+fn paced(
+    bound: Bound,
+    period: Option<Duration>,
+    mut next: impl FnMut(u64) -> Outcome<Option<u64>>,
+) -> Outcome<Done> {
     let (mut latency, mut bytes, mut ops) = (Latency::new(), 0, 0);
     let (seconds, during) = timed(|| {
         let clock = Clock::start(bound);
+        let mut due = Instant::now();
         while clock.goes_on(ops) {
-            let began = Instant::now();
+            let began = match period {
+                None => Instant::now(),
+                Some(_) => {
+                    std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                    due
+                }
+            };
             let Some(put) = next(ops)? else { break };
             latency.add(began);
             bytes += put;
             ops += 1;
+            due += period.unwrap_or_default();
         }
         Ok(clock.seconds())
     })?;
     Ok(Done { user_bytes: bytes, ..Done::of(latency.into_part(ops, seconds), during) })
 }
 
-pub(super) fn set(
-    session: &mut impl Session,
-    data: &Data,
-    flocks: &mut [Flock],
-    bound: Bound,
-) -> Outcome<Done> {
-    let count = flocks.len();
-    transactions(bound, |i| {
-        let serial = flocks[i as usize % count].grow();
-        session.write(|writer| {
-            let (mut key, mut value) = ([0; KEY_MAX], Vec::new());
-            writer.put(data.key(serial, &mut key), data.value(serial, 0, &mut value))
-        })?;
-        Ok(Some(data.bytes(serial)))
-    })
-}
-
-/// `quads` times CRUD in each transaction.
+/// `quads` times CRUD in each transaction, so many transactions a second, or one after the other.
 pub(super) fn crud(
     session: &mut impl Session,
     data: &Data,
     flocks: &mut [Flock],
-    quads: u64,
+    (quads, rate): (u64, Option<u64>),
     bound: Bound,
 ) -> Outcome<Done> {
     let count = flocks.len();
-    transactions(bound, |i| {
+    let rate = rate.map(|rate| u32::try_from(rate.max(1)).unwrap_or(u32::MAX));
+    paced(bound, rate.map(|rate| Duration::from_secs(1) / rate), |i| {
         let quads = if quads == 1 {
             flocks[i as usize % count].quads(1, true)
         } else {
@@ -127,20 +136,6 @@ pub(super) fn shared_quads(flocks: &mut [Flock], quads: u64) -> Vec<Quad> {
     taken.collect()
 }
 
-pub(super) fn delete(
-    session: &mut impl Session,
-    data: &Data,
-    flocks: &mut [Flock],
-    bound: Bound,
-) -> Outcome<Done> {
-    let count = flocks.len();
-    transactions(bound, |i| {
-        let Some(serial) = flocks[i as usize % count].shrink() else { return Ok(None) };
-        session.write(|writer| writer.delete(data.key(serial, &mut [0; KEY_MAX])))?;
-        Ok(Some(0))
-    })
-}
-
 /// `batch` new records in each transaction.
 pub(super) fn insert(
     session: &mut impl Session,
@@ -149,15 +144,11 @@ pub(super) fn insert(
     batch: u64,
     bound: Bound,
 ) -> Outcome<Done> {
-    let count = flocks.len();
-    transactions(bound, |_| {
-        let serials: Vec<u64> = (0..batch).map(|i| flocks[i as usize % count].grow()).collect();
-        session.write(|writer| {
-            let (mut key, mut value) = ([0; KEY_MAX], Vec::new());
-            serials.iter().try_for_each(|&serial| {
-                writer.put(data.key(serial, &mut key), data.value(serial, 0, &mut value))
-            })
-        })?;
+    let count = flocks.len() as u64;
+    transactions(bound, |i| {
+        let flock = |k| ((i * batch + k) % count) as usize;
+        let serials: Vec<u64> = (0..batch).map(|k| flocks[flock(k)].grow()).collect();
+        session.write(|writer| put_all(writer, data, serials.iter().copied(), false))?;
         Ok(Some(serials.iter().map(|&serial| data.bytes(serial)).sum()))
     })
 }
@@ -170,11 +161,11 @@ pub(super) fn remove(
     batch: u64,
     bound: Bound,
 ) -> Outcome<Done> {
-    let count = flocks.len();
-    transactions(bound, |_| {
+    let count = flocks.len() as u64;
+    transactions(bound, |i| {
         let batch = batch.min(flocks.iter().map(|flock| flock.len() - 1).sum());
-        let serials: Vec<u64> =
-            (0..batch).filter_map(|i| flocks[i as usize % count].shrink()).collect();
+        let flock = |k| ((i * batch + k) % count) as usize;
+        let serials: Vec<u64> = (0..batch).filter_map(|k| flocks[flock(k)].shrink()).collect();
         if serials.is_empty() {
             return Ok(None);
         }
@@ -184,31 +175,4 @@ pub(super) fn remove(
         })?;
         Ok(Some(0))
     })
-}
-
-/// CRUD begun `rate` times a second; a latency runs from when its transaction was due.
-pub(super) fn paced(
-    session: &mut impl Session,
-    data: &Data,
-    flocks: &mut [Flock],
-    rate: u64,
-    bound: Bound,
-) -> Outcome<Done> {
-    let (count, mut latency, mut bytes, mut ops) = (flocks.len(), Latency::new(), 0, 0);
-    let period = Duration::from_secs(1) / u32::try_from(rate.max(1)).unwrap_or(u32::MAX);
-    let (seconds, during) = timed(|| {
-        let clock = Clock::start(bound);
-        let mut due = Instant::now();
-        while clock.goes_on(ops) {
-            std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            let Some(quad) = flocks[ops as usize % count].quads(1, true).pop() else { break };
-            session.write(|writer| quad.apply(writer, data, &mut Vec::new()))?;
-            latency.add(due);
-            bytes += quad.bytes(data);
-            due += period;
-            ops += 1;
-        }
-        Ok(clock.seconds())
-    })?;
-    Ok(Done { user_bytes: bytes, ..Done::of(latency.into_part(ops, seconds), during) })
 }

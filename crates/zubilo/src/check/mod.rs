@@ -9,6 +9,7 @@
 mod account;
 mod space;
 mod walk;
+mod whole;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use crate::num::{PageNo, TxnId};
 
 use account::{Account, Use};
 pub use space::SpaceInfo;
+pub(crate) use whole::is_whole;
 
 /// Damage that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]

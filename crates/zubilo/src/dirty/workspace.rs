@@ -150,7 +150,8 @@ impl Workspace {
             runs: Vec::new(),
             run_bytes: 0,
             levels: Vec::new(),
-            freed: Vec::new(),
+            // A small transaction replaces about so many pages.
+            freed: Vec::with_capacity(16),
             spilled: Vec::new(),
             returned: Vec::new(),
             scratch: Vec::new(),

@@ -82,7 +82,8 @@ pub(crate) struct Meta {
     pub(crate) main: TreeDesc,
     /// Three words of the user, and the transaction that set them.
     pub(crate) canary: [u64; 4],
-    /// XXH3-64 over the pages this commit wrote, in ascending order.
+    /// Of a verified commit: XXH3-64 over the pages it wrote, in ascending order. Of a weak one: the
+    /// file it was written to (`DataFile::home`).
     pub(crate) digest: u64,
     pub(crate) base: BlobRef,
     pub(crate) blob: BlobRef,

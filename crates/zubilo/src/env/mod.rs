@@ -253,10 +253,9 @@ impl EnvInner {
         self.data.reserved() >> self.shift
     }
 
-    /// Pages that the books of a believable store speak of. More than it may have now: it may have
-    /// shrunk, and be opened with less address space.
+    /// As `open::believable_pages`.
     pub(crate) fn believable_pages(&self) -> u64 {
-        self.data.reserved().max(options::DEFAULT_RESERVE) >> self.shift
+        open::believable_pages(self.data.as_ref(), self.shift)
     }
 
     /// Refuses work in a forked child.

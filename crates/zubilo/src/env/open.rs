@@ -19,7 +19,7 @@ use super::flusher::{Closer, Flusher};
 use super::log::Level;
 use super::meta::{BlobRef, META_COUNT, Meta, Trust};
 use super::metas::{self, Found, SlotState};
-use super::options::{Durability, Options, VerifyReads};
+use super::options::{DEFAULT_RESERVE, Durability, Options, VerifyReads};
 use super::scrub::Scrubber;
 use super::verify::Verifier;
 use super::{Env, EnvInner, Root, ledger, registry};
@@ -299,9 +299,29 @@ fn is_credible(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16]) ->
     }
     match meta.trust {
         Trust::Steady => true,
-        Trust::Weak => meta.boot_id == boot_id && boot_id != [0; 16] || has(Bug::BootNotCompared),
+        Trust::Weak => {
+            let same_boot = meta.boot_id == boot_id && boot_id != [0; 16];
+            same_boot && is_at_home(data, meta) || has(Bug::BootNotCompared)
+        }
         Trust::Verified => has(Bug::DigestNotVerified) || digest_holds(data, meta).unwrap_or(false),
     }
+}
+
+/// Whether all of a weak commit of this boot is there: it is in the file that it was written to, or
+/// in a copy that holds it whole.
+fn is_at_home(data: &dyn DataFile, meta: &Meta) -> bool {
+    if meta.digest == data.home() || has(Bug::CopyBelieved) {
+        return true;
+    }
+    // SAFETY: the caller checked `end` against file and map; nobody else has the store open.
+    let snapshot = unsafe { Snapshot::new(data.base(), meta.page_shift, meta.end, meta.txn, None) };
+    crate::check::is_whole(snapshot, meta, believable_pages(data, meta.page_shift))
+}
+
+/// Pages that the books of a believable store speak of. More than it may have now: it may have
+/// shrunk, and be opened with less address space.
+pub(super) fn believable_pages(data: &dyn DataFile, shift: u32) -> u64 {
+    data.reserved().max(DEFAULT_RESERVE) >> shift
 }
 
 /// Compares the digest of a commit with the pages it wrote.

@@ -14,6 +14,8 @@
 use std::io::{self, IoSlice};
 use std::path::Path;
 
+use twox_hash::XxHash3_64;
+
 use crate::error::Result;
 
 #[cfg(target_os = "linux")]
@@ -35,6 +37,12 @@ pub struct FileId {
     pub device: u64,
     /// The file's number on that device.
     pub inode: u64,
+}
+
+/// A file's [`DataFile::home`] from what names it.
+fn home_of(words: &[u64]) -> u64 {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    XxHash3_64::oneshot(&bytes).max(1)
 }
 
 /// How a range of the map will be used.
@@ -97,6 +105,12 @@ pub trait DataFile: Send + Sync {
 
     /// Which file this is.
     fn id(&self) -> FileId;
+
+    /// A number that this file keeps as long as the system runs, and that no copy of it has. Not zero.
+    fn home(&self) -> u64 {
+        let FileId { device, inode } = self.id();
+        home_of(&[device, inode])
+    }
 
     /// Where it was found, without symbolic links.
     fn path(&self) -> &Path;

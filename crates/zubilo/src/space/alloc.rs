@@ -29,7 +29,7 @@ impl Space {
         if pages > room {
             return None;
         }
-        let mut taken = Vec::new();
+        let mut taken = Vec::with_capacity(pages.min(16) as usize);
         match policy {
             Policy::Contiguous => self.take_contiguous(pages, grow_to.min(limit), &mut taken),
             Policy::Recent => {

@@ -227,6 +227,9 @@ impl WriteTxn {
             }
             (false, _) => Trust::Weak,
         };
+        if meta.trust == Trust::Weak {
+            meta.digest = env.data.home();
+        }
         let txn = meta.txn;
         let _lock = MetaLock::take(&env.shared)?;
         let slot = free_slot(&env)?;

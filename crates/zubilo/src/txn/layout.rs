@@ -92,7 +92,8 @@ impl<'t> Layout<'t> {
         let (txn, level) = (ws.txn(), ws.level());
         let Allocated { cold, hot, runs } = allocated;
         let (places, hot) = (Places::new(cold), hot.map(Places::new));
-        Layout { ws, places, hot, run_places: runs, pieces: Vec::new(), txn, level }
+        let pieces = Vec::with_capacity(ws.arena().live());
+        Layout { ws, places, hot, run_places: runs, pieces, txn, level }
     }
 
     pub(super) fn workspace(&self) -> &Workspace {
@@ -282,7 +283,7 @@ impl Written {
     ) -> Result<Option<u64>> {
         self.pieces.sort_unstable_by_key(|(first, _)| *first);
         let mut hasher = digest.then(XxHash3_64::new);
-        let mut batch = Batch::new(env);
+        let mut batch = Batch::new(env, self.pieces.len());
         for (first, piece) in &self.pieces {
             let bytes = match piece {
                 Piece::Page(slot) => ws.arena().page(*slot),
@@ -344,8 +345,11 @@ struct Batch<'w> {
 }
 
 impl<'w> Batch<'w> {
-    fn new(env: &'w EnvInner) -> Batch<'w> {
-        Batch { data: env.data.as_ref(), start: 0, end: 0, slices: Vec::new() }
+    /// For about so many pieces.
+    fn new(env: &'w EnvInner, pieces: usize) -> Batch<'w> {
+        let data = env.data.as_ref();
+        let pieces = if data.writable().is_none() { pieces } else { 0 };
+        Batch { data, start: 0, end: 0, slices: Vec::with_capacity(pieces) }
     }
 
     fn add(&mut self, at: u64, bytes: &'w [u8]) -> Result<()> {
@@ -379,7 +383,7 @@ impl<'w> Batch<'w> {
 /// Writes bytes of their own to allocated pages, padded with zeros to whole pages.
 pub(super) fn write_blob(env: &EnvInner, first: u64, bytes: &[u8]) -> Result<()> {
     let pad = padding(bytes.len(), env.page_size());
-    let mut batch = Batch::new(env);
+    let mut batch = Batch::new(env, 2);
     batch.add(first << env.shift, bytes)?;
     if !pad.is_empty() {
         batch.add((first << env.shift) + bytes.len() as u64, pad)?;

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod copied;
 mod counted;
 mod cursors;
 mod duplicates;

@@ -17,6 +17,8 @@ pub(crate) struct Counts {
     pub(crate) flushes: u64,
     /// Where the last run ended.
     end: u64,
+    /// Offset and length of each write, where they are wanted; metas not counted.
+    places: Vec<(u64, u64)>,
 }
 
 /// Shared with the file.
@@ -27,12 +29,19 @@ pub(crate) fn take(counter: &Counter) -> Counts {
     std::mem::take(&mut *counter.lock().expect("no panic while counting"))
 }
 
+/// Offsets and lengths of the writes since the last call, of a file that is traced.
+pub(crate) fn take_pages(counter: &Counter) -> Vec<(u64, u64)> {
+    take(counter).places
+}
+
 /// A real file, counted.
 pub(crate) struct Counted {
     file: Box<dyn DataFile>,
     counter: Counter,
     /// Everything below is meta pages.
     metas_end: u64,
+    /// Whether the places of writes are kept.
+    traced: bool,
 }
 
 impl Counted {
@@ -47,7 +56,16 @@ impl Counted {
         };
         let (file, _) = platform::open_data(path, &how).expect("open");
         let counter = Counter::default();
-        (Counted { file, counter: counter.clone(), metas_end: 3 * page_size }, counter)
+        (
+            Counted { file, counter: counter.clone(), metas_end: 3 * page_size, traced: false },
+            counter,
+        )
+    }
+
+    /// The same, which keeps the places of writes.
+    pub(crate) fn traced(path: &Path, page_size: u64) -> (Counted, Counter) {
+        let (file, counter) = Counted::open(path, page_size);
+        (Counted { traced: true, ..file }, counter)
     }
 }
 
@@ -73,6 +91,9 @@ impl DataFile for Counted {
             if offset >= self.metas_end {
                 counts.pieces += u64::from(counts.end != offset);
                 counts.end = offset + bytes;
+                if self.traced {
+                    counts.places.push((offset, bytes));
+                }
             }
         }
         self.file.write_at(offset, bufs)

@@ -29,33 +29,20 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
             Side::of(label, false, Herd::<Lmdb>::new(config, settings, records, threads), count)
         })
     };
-    if config.wants("sync") {
-        let sides = [
-            zubilo("zubilo Sync", SYNC, 1, 500),
-            lmdb("lmdb", SYNC, 1, 500),
-            lmdb("lmdb WRITEMAP", SYNC_MAP, 1, 500),
-        ];
-        duel(
-            sink,
-            "CRUD sync, 1 thread",
-            sides.into_iter().flatten().collect(),
-            Target::Faster(3.0),
-            Target::None,
-        );
-    }
-    if config.wants("sync8") {
-        let sides = [
-            zubilo("zubilo Sync, update", SYNC, 8, 200),
-            lmdb("lmdb", SYNC, 8, 100),
-            lmdb("lmdb WRITEMAP", SYNC_MAP, 8, 100),
-        ];
-        duel(
-            sink,
-            "CRUD sync, 8 threads",
-            sides.into_iter().flatten().collect(),
-            Target::Faster(8.0),
-            Target::None,
-        );
+    for (name, threads, ours, counts, factor) in [
+        ("sync", 1, "zubilo Sync", (500, 500), 3.0),
+        ("sync8", 8, "zubilo Sync, update", (200, 100), 8.0),
+    ] {
+        if config.wants(name) {
+            let sides = [
+                zubilo(ours, SYNC, threads, counts.0),
+                lmdb("lmdb", SYNC, threads, counts.1),
+                lmdb("lmdb WRITEMAP", SYNC_MAP, threads, counts.1),
+            ];
+            let name = format!("CRUD sync, {threads} thread{}", if threads > 1 { "s" } else { "" });
+            let sides = sides.into_iter().flatten().collect();
+            duel(sink, &name, sides, Target::Faster(factor), Target::None);
+        }
     }
     for (name, own, own_map) in [("nosync", NOSYNC, NOSYNC_MAP), ("lazy", LAZY, LAZY_MAP)] {
         if config.wants(name) {

@@ -17,41 +17,32 @@ const BATCH: u64 = 1000;
 pub(crate) fn run(config: &Config, sink: Sink<'_>) {
     let rounds = config.rounds.min(3);
     if config.wants("load") {
-        let random = |e: &_| fill(e, Kind::Random16, 0..config.records, BATCH);
-        let random_peer = |e: &_| fill(e, Kind::Random16, 0..config.records, BATCH);
-        loads(
-            config,
-            sink,
-            "load random",
-            rounds,
-            Target::AtMostShare(0.5),
-            vec![
-                Side::ours("zubilo", config, NOSYNC, random),
-                Side::ours("zubilo writable map", config, NOSYNC_MAP, random),
-                Side::peer("lmdb NOSYNC", config, NOSYNC, random_peer),
-                Side::peer("lmdb NOSYNC|WRITEMAP", config, NOSYNC_MAP, random_peer),
-            ],
-        );
+        let sides = vec![
+            Side::of::<Zubilo>("zubilo", true, config, NOSYNC, random),
+            Side::of::<Zubilo>("zubilo writable map", true, config, NOSYNC_MAP, random),
+            Side::of::<Lmdb>("lmdb NOSYNC", false, config, NOSYNC, random),
+            Side::of::<Lmdb>("lmdb NOSYNC|WRITEMAP", false, config, NOSYNC_MAP, random),
+        ];
+        loads(config, sink, "load random", rounds, Target::AtMostShare(0.5), sides);
     }
     if config.wants("sorted") {
-        let plain = |e: &_| fill(e, Kind::Dense, 0..config.records, BATCH);
-        let plain_peer = |e: &_| fill(e, Kind::Dense, 0..config.records, BATCH);
-        let append = |e: &_| fill_append(e, 0..config.records);
-        loads(
-            config,
-            sink,
-            "load sorted",
-            rounds,
-            Target::Faster(1.0),
-            vec![
-                Side::ours("zubilo", config, NOSYNC, plain),
-                Side::ours("zubilo writable map", config, NOSYNC_MAP, plain),
-                Side::peer("lmdb NOSYNC plain", config, NOSYNC, plain_peer),
-                Side::peer("lmdb NOSYNC APPEND", config, NOSYNC, append),
-                Side::peer("lmdb NOSYNC|WRITEMAP APPEND", config, NOSYNC_MAP, append),
-            ],
-        );
+        let sides = vec![
+            Side::of::<Zubilo>("zubilo", true, config, NOSYNC, plain),
+            Side::of::<Zubilo>("zubilo writable map", true, config, NOSYNC_MAP, plain),
+            Side::of::<Lmdb>("lmdb NOSYNC plain", false, config, NOSYNC, plain),
+            Side::of::<Lmdb>("lmdb NOSYNC APPEND", false, config, NOSYNC, append),
+            Side::of::<Lmdb>("lmdb NOSYNC|WRITEMAP APPEND", false, config, NOSYNC_MAP, append),
+        ];
+        loads(config, sink, "load sorted", rounds, Target::Faster(1.0), sides);
     }
+}
+
+fn random(engine: &impl Engine, records: u64) {
+    fill(engine, Kind::Random16, 0..records, BATCH);
+}
+
+fn plain(engine: &impl Engine, records: u64) {
+    fill(engine, Kind::Dense, 0..records, BATCH);
 }
 
 /// CPU and wall microseconds a record, and bytes a record on disk.
@@ -64,24 +55,16 @@ struct Side<'s> {
 }
 
 impl<'s> Side<'s> {
-    fn ours(
+    /// `work` loads so many records into a new store.
+    fn of<E: Engine + 's>(
         label: &str,
+        ours: bool,
         config: &'s Config,
         settings: Settings,
-        work: impl Fn(&Zubilo) + 's,
+        work: fn(&E, u64),
     ) -> Side<'s> {
-        let run = Box::new(move || load(config, settings, &work));
-        Side { label: label.into(), ours: true, run }
-    }
-
-    fn peer(
-        label: &str,
-        config: &'s Config,
-        settings: Settings,
-        work: impl Fn(&Lmdb) + 's,
-    ) -> Side<'s> {
-        let run = Box::new(move || load(config, settings, &work));
-        Side { label: label.into(), ours: false, run }
+        let run = Box::new(move || load(config, settings, work));
+        Side { label: label.into(), ours, run }
     }
 }
 
@@ -112,9 +95,9 @@ fn loads(
     figure("file", "B/rec", Target::Faster(1.0), &samples[2]);
 }
 
-fn load<E: Engine>(config: &Config, settings: Settings, work: &dyn Fn(&E)) -> Sample {
+fn load<E: Engine>(config: &Config, settings: Settings, work: fn(&E, u64)) -> Sample {
     let housed = Housed::<E>::new(config, settings);
-    let cost = measure(|| work(&housed.engine));
+    let cost = measure(|| work(&housed.engine, config.records));
     let records = config.records as f64;
     let bytes = housed.engine.disk_bytes() as f64;
     [cost.cpu * 1e6 / records, cost.wall * 1e6 / records, bytes / records]
@@ -130,16 +113,14 @@ pub(crate) fn fill(engine: &impl Engine, kind: Kind, serials: Range<u64>, batch:
     }
 }
 
-fn fill_append(engine: &impl Engine, serials: Range<u64>) {
-    let mut first = serials.start;
-    while first < serials.end {
-        let last = (first + BATCH).min(serials.end);
+/// Told that the keys are sorted.
+fn append(engine: &impl Engine, records: u64) {
+    for first in (0..records).step_by(BATCH as usize) {
         engine.write(|writer| {
             let mut buffer = [0; KEY_MAX];
-            for serial in first..last {
+            for serial in first..(first + BATCH).min(records) {
                 writer.append(Kind::Dense.key(serial, &mut buffer), &value(serial, 0));
             }
         });
-        first = last;
     }
 }

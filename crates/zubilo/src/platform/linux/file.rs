@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::UNIX_EPOCH;
 
 use super::{offset, os_page_size, retry};
 use crate::error::{Error, Result};
-use crate::platform::{Advice, DataFile, FileId, OpenFile};
+use crate::platform::{Advice, DataFile, FileId, OpenFile, home_of};
 
 /// Buffers that one call of the system takes (`IOV_MAX`).
 const BUFFERS_PER_CALL: usize = 1024;
@@ -34,6 +35,7 @@ pub(crate) struct File {
     write: Option<Map>,
     path: PathBuf,
     id: FileId,
+    home: u64,
     /// Offsets below this are known to lie within the process's limit on file sizes.
     permitted: AtomicU64,
     /// Whether a flush has failed; held during each.
@@ -53,12 +55,20 @@ impl File {
             reserve(&fd, wanted, floor, writable).map_err(Error::io_at("map the file", path))?;
         let path = fs::canonicalize(path).map_err(Error::io_at("resolve the path", path))?;
         let id = FileId { device: found.dev(), inode: found.ino() };
+        // Numbers of deleted files are given to new ones, so the time of birth goes with them; the
+        // device's number may differ from mount to mount, so it counts only where there is no such time.
+        let born = found.created().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+        let home = match born {
+            Some(born) => home_of(&[id.inode, born.as_secs(), u64::from(born.subsec_nanos())]),
+            None => home_of(&[id.inode, id.device]),
+        };
         Ok(File {
             fd,
             read,
             write,
             path,
             id,
+            home,
             permitted: AtomicU64::new(0),
             flush_failed: Mutex::new(false),
         })
@@ -206,6 +216,10 @@ impl DataFile for File {
 
     fn id(&self) -> FileId {
         self.id
+    }
+
+    fn home(&self) -> u64 {
+        self.home
     }
 
     fn path(&self) -> &Path {

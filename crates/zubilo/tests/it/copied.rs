@@ -1,0 +1,94 @@
+//! Files that are copies of others, made outside of the store on the same boot: whole after a process
+//! was killed, or of what a disk may have held at a power cut.
+
+use std::fs;
+use std::path::Path;
+
+use zubilo::{Durability, Env, Options};
+
+use crate::common::{check, contents, put_all};
+
+const PAGE: usize = 4096;
+
+fn record(i: u32, round: u32) -> (Vec<u8>, Vec<u8>) {
+    let large = if i == 7 { 9000 } else { 60 };
+    (format!("key-{i:04}").into_bytes(), format!("{round:0>large$}").into_bytes())
+}
+
+fn open(path: &Path) -> Env {
+    Options::new().durability(Durability::NoSync).open(path).unwrap()
+}
+
+/// Replaces some records, in a commit of its own.
+fn change(env: &Env, round: u32) {
+    put_all(env, "t", (0..40).map(|i| record((i * 37 + round * 5) % 500, round)));
+}
+
+#[test]
+fn a_copy_after_a_kill_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let env = open(&path);
+    put_all(&env, "t", (0..500).map(|i| record(i, 0)));
+    // Some with, some without a steady point behind them, and enough for a new base of the books.
+    for rounds in [0, 3, 1500] {
+        (1..=rounds).for_each(|round| change(&env, round));
+        let expected = contents(&env.read().unwrap());
+        let copy = dir.path().join(format!("copy-{rounds}"));
+        fs::copy(&path, &copy).unwrap();
+        let copied = open(&copy);
+        assert_eq!(contents(&copied.read().unwrap()), expected, "after {rounds}");
+        check(&copied, "the copy");
+        change(&copied, 9999);
+        copied.close_without_sync();
+        let again = open(&copy);
+        assert_ne!(contents(&again.read().unwrap()), expected, "the copy's own commit");
+        check(&again, "the copy opened again");
+    }
+}
+
+/// Each page that changed since the steady point is there or not: a commit from that point on must be
+/// found, whichever page is missing, and whatever was there before it.
+#[test]
+fn a_copy_of_what_a_power_cut_left_is_not_believed_blindly() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let env = open(&path);
+    put_all(&env, "t", (0..500).map(|i| record(i, 0)));
+    (1..20).for_each(|round| change(&env, round));
+    env.sync().unwrap();
+    let mut states = vec![contents(&env.read().unwrap())];
+    let mut images = vec![fs::read(&path).unwrap()];
+    for round in 20..26 {
+        change(&env, round);
+        states.push(contents(&env.read().unwrap()));
+        images.push(fs::read(&path).unwrap());
+    }
+    let now = images.pop().unwrap();
+    let (mut believed, mut refused) = (0, 0);
+    for (n, image) in images.iter().enumerate() {
+        for at in (4 * PAGE..now.len()).step_by(PAGE) {
+            let mut old = image.get(at..at + PAGE).unwrap_or(&[0; PAGE]).to_vec();
+            old.resize(PAGE, 0);
+            if old == now[at..at + PAGE] {
+                continue;
+            }
+            let mut torn = now.clone();
+            torn[at..at + PAGE].copy_from_slice(&old);
+            let copy = dir.path().join(format!("torn-{n}-{at}"));
+            fs::write(&copy, torn).unwrap();
+            let found = open(&copy);
+            let what = contents(&found.read().unwrap());
+            check(&found, "a copy without a page");
+            let commit = states.iter().position(|state| *state == what);
+            let commit = commit.unwrap_or_else(|| panic!("page {} as of image {n}", at / PAGE));
+            match commit + 1 == states.len() {
+                true => believed += 1,
+                false => refused += 1,
+            }
+            drop(found);
+            fs::remove_file(&copy).unwrap();
+        }
+    }
+    assert!(refused > 20, "{refused} refused, {believed} believed");
+}
