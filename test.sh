@@ -20,13 +20,13 @@ ensure_component() { # rustfmt and clippy come with most installations
 }
 
 ensure_c_tools() { # programs in C are compiled, run, and run under valgrind
-    command -v gcc >/dev/null && command -v g++ >/dev/null && command -v make >/dev/null && command -v valgrind >/dev/null && return 0
+    command -v gcc >/dev/null && command -v g++ >/dev/null && command -v make >/dev/null && command -v valgrind >/dev/null && command -v strace >/dev/null && return 0
     local root=""
     [ "$(id -u)" -eq 0 ] || root="sudo"
     if command -v apt-get >/dev/null; then
-        $root apt-get update -q && $root apt-get install -qy gcc g++ libc6-dev make valgrind
+        $root apt-get update -q && $root apt-get install -qy gcc g++ libc6-dev make valgrind strace
     else
-        echo "a C compiler, make or valgrind is missing: install gcc, g++, make, valgrind"
+        echo "a C compiler, make, valgrind or strace is missing: install gcc, g++, make, valgrind, strace"
         return 1
     fi
 }
@@ -65,7 +65,7 @@ loom_models() {
 ensure_cargo || exit 1
 step "tools" ensure_component fmt rustfmt
 step "lint tools" ensure_component clippy clippy
-step "C compiler, valgrind" ensure_c_tools
+step "C compiler, valgrind, strace" ensure_c_tools
 step "LMDB's tools" ensure_lmdb_tools
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets -- -D warnings

@@ -32,7 +32,7 @@ const MONEY: u64 = 1_000_000;
 /// Records that the bulks of a thread are taken from.
 const BULK: u64 = 4000;
 /// Nobody gets stuck so long, on a busy machine either.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 const MIB: u64 = 1 << 20;
 
 fn options(kind: u64) -> Options {

@@ -3,18 +3,22 @@
 //! It owns no state of the store: it waits, then asks for a checkpoint. [`Closer`], which only the
 //! handles own, ends it when the last handle is dropped.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::platform;
+use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
 
 use super::EnvInner;
 use super::checkpoint;
 use super::log::Level;
 use super::scrub::Scrubber;
+
+#[cfg(all(test, loom))]
+mod model;
 
 /// What commits tell the thread.
 pub(crate) struct Flusher {
@@ -60,7 +64,8 @@ impl Flusher {
     /// A weak commit of `bytes` was made.
     pub(crate) fn committed(&self, bytes: u64) {
         let Some(&(limit, _)) = self.bounds.get() else { return };
-        let before = self.unsynced.fetch_add(bytes, Ordering::Relaxed);
+        // Released, as the commit was published before: who sets the sum back sees that commit.
+        let before = self.unsynced.fetch_add(bytes, Ordering::AcqRel);
         // The thread sleeps until the period ends; it is woken for the first and the last byte.
         if before == 0 || (before < limit && before + bytes >= limit) {
             let mut state = self.lock();
@@ -80,7 +85,7 @@ impl Flusher {
             if state.full || due.is_some_and(|d| d.is_zero()) {
                 state.full = false;
                 state.oldest = None;
-                self.unsynced.store(0, Ordering::Relaxed);
+                self.unsynced.swap(0, Ordering::AcqRel);
                 return Turn::Flush;
             }
             state = match due {

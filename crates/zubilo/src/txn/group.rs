@@ -7,13 +7,18 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::env::EnvInner;
 use crate::error::{Error, Result};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 use super::WriteTxn;
+
+#[cfg(all(test, loom))]
+mod model;
 
 /// Closures a leader takes at most, so that no commit grows without bound.
 const BATCH_MAX: usize = 1024;
@@ -36,12 +41,16 @@ struct State {
     expected: usize,
 }
 
-/// A queued closure, by address of the job on its thread's stack.
+/// A queued closure, by addresses on its thread's stack: the job, and whether it has ended. The second
+/// lies beside the job, not in it, because its owner looks at it while a leader changes the job.
 #[derive(Clone, Copy)]
-struct Ticket(*mut (dyn Job + 'static));
+struct Ticket {
+    job: *mut (dyn Job + 'static),
+    ended: *const AtomicBool,
+}
 
-// SAFETY: the job's owner waits until the leader has marked it done, and only the leader touches
-// it until then; what the job holds is `Send` by the bounds of `update`.
+// SAFETY: the job's owner waits until the leader has marked it ended, and only the leader touches
+// the job until then; what the job holds is `Send` by the bounds of `update`.
 unsafe impl Send for Ticket {}
 
 /// What the leader does with a closure.
@@ -50,8 +59,6 @@ trait Job {
     fn run(&mut self, txn: &mut WriteTxn);
     /// The commit is over.
     fn end(&mut self, commit: Result<(), Arc<Error>>);
-    /// Whether `end` was called.
-    fn ended(&self) -> bool;
 }
 
 enum Stage<T, F> {
@@ -88,15 +95,19 @@ impl<T, F: FnOnce(&mut WriteTxn) -> Result<T>> Job for Pending<T, F> {
             (_, Ok(())) => Stage::Ended(Err(Error::TxnBroken)),
         };
     }
-
-    fn ended(&self) -> bool {
-        matches!(self.0, Stage::Ended(_) | Stage::EndedByPanic(_))
-    }
 }
 
 impl GroupQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Moves what is queued to the leader.
+    fn take(&self, batch: &mut Vec<Ticket>) {
+        let mut state = self.lock();
+        let count = state.waiting.len().min(BATCH_MAX);
+        batch.extend(state.waiting.drain(..count));
+        state.expected = count;
     }
 }
 
@@ -113,10 +124,11 @@ where
     let pointer: *mut (dyn Job + '_) = &mut job;
     // SAFETY: only the lifetime is changed. The pointer is used by a leader before `ended` is
     // true, and this function does not return (nor unwind) before that.
-    let ticket = Ticket(unsafe {
-        std::mem::transmute::<*mut (dyn Job + '_), *mut (dyn Job + 'static)>(pointer)
-    });
-    wait_or_lead(env, ticket);
+    let job_address =
+        unsafe { std::mem::transmute::<*mut (dyn Job + '_), *mut (dyn Job + 'static)>(pointer) };
+    let ended = AtomicBool::new(false);
+    let ticket = Ticket { job: job_address, ended: &raw const ended };
+    wait_or_lead(&env.group, ticket, |batch| lead(env, batch));
     match job.0 {
         Stage::Ended(result) => result,
         Stage::EndedByPanic(panic) => std::panic::resume_unwind(panic),
@@ -124,13 +136,17 @@ where
     }
 }
 
-fn wait_or_lead(env: &Arc<EnvInner>, ticket: Ticket) {
-    let queue = &env.group;
+/// Returns when the job of `ticket` has ended; whoever finds no leader is one, and calls `lead`.
+fn wait_or_lead(
+    queue: &GroupQueue,
+    ticket: Ticket,
+    lead: impl Fn(&mut Vec<Ticket>) -> Result<(), Arc<Error>>,
+) {
     let mut state = queue.lock();
     state.waiting.push(ticket);
     loop {
-        // SAFETY: the queue's lock is held; leaders change jobs' stages to ended under it.
-        if unsafe { (*ticket.0).ended() } {
+        // SAFETY: the caller's own flag. Leaders set it under the queue's lock, which is held.
+        if unsafe { &*ticket.ended }.load(Ordering::Acquire) {
             return;
         }
         if state.leading {
@@ -140,23 +156,26 @@ fn wait_or_lead(env: &Arc<EnvInner>, ticket: Ticket) {
         state.leading = true;
         drop(state);
         let mut batch = Vec::new();
-        let led = catch_unwind(AssertUnwindSafe(|| lead(env, &mut batch)));
+        let led = catch_unwind(AssertUnwindSafe(|| lead(&mut batch)));
         let (outcome, panic) = match led {
             Ok(outcome) => (outcome, None),
             Err(panic) => (Err(Arc::new(Error::TxnBroken)), Some(panic)),
         };
         state = queue.lock();
-        for job in batch {
+        for ticket in batch {
             let outcome = outcome.as_ref().copied().map_err(Arc::clone);
             // SAFETY: this is the leader of a job that has not ended; its owner waits for the
             // lock that is held here.
-            unsafe { (*job.0).end(outcome) };
+            unsafe {
+                (*ticket.job).end(outcome);
+                (*ticket.ended).store(true, Ordering::Release);
+            }
         }
         state.leading = false;
         queue.done.notify_all();
         if let Some(panic) = panic {
             // Nobody may keep an address on this stack.
-            state.waiting.retain(|t| !std::ptr::addr_eq(t.0, ticket.0));
+            state.waiting.retain(|t| !std::ptr::eq(t.ended, ticket.ended));
             drop(state);
             std::panic::resume_unwind(panic);
         }
@@ -184,20 +203,15 @@ fn lead(env: &Arc<EnvInner>, batch: &mut Vec<Ticket>) -> Result<(), Arc<Error>> 
         gather(&env.group);
     }
     let txn = WriteTxn::begin(env, true);
-    {
-        let mut state = env.group.lock();
-        let count = state.waiting.len().min(BATCH_MAX);
-        batch.extend(state.waiting.drain(..count));
-        state.expected = count;
-    }
+    env.group.take(batch);
     let mut txn = match txn {
         Ok(Some(txn)) => txn,
         Ok(None) => return Err(Arc::new(Error::Busy("the writer lock is taken"))),
         Err(error) => return Err(Arc::new(error)),
     };
-    for job in &*batch {
+    for ticket in &*batch {
         // SAFETY: taken out of the queue by this leader alone; the owner waits for `ended`.
-        unsafe { (*job.0).run(&mut txn) };
+        unsafe { (*ticket.job).run(&mut txn) };
     }
     txn.commit().map(drop).map_err(Arc::new)
 }

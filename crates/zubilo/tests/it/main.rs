@@ -12,6 +12,7 @@ mod full;
 mod group;
 mod histories;
 mod hostile;
+mod images;
 mod limits;
 mod marks;
 mod opening;
