@@ -12,7 +12,6 @@ mod full;
 mod group;
 mod histories;
 mod hostile;
-mod images;
 mod limits;
 mod marks;
 mod opening;
