@@ -228,7 +228,11 @@ fn bring_up(
     let len = data.len().map_err(Error::io_at("find the length of", data.path()))?;
     shared.word(Word::FileLen).store(len, Ordering::SeqCst);
     let flushed = |m: &Meta| created || unflushed.is_none_or(|steady| m.txn <= steady);
-    let chosen = metas.iter().find(|(_, m)| flushed(m) && is_credible(data, len, m, boot_id));
+    // An image of the disk that was restored on the same boot, in place, looks like the file itself. Who
+    // wrote weak commits and was killed has left a lock file that knows of them.
+    let doubt = shared.is_stranger();
+    let credible = |m: &Meta| is_credible(data, len, m, boot_id, doubt);
+    let chosen = metas.iter().find(|(_, m)| flushed(m) && credible(m));
     let (slot, meta) = chosen.ok_or_else(|| match unflushed {
         None => damaged("no commit is whole"),
         Some(_) => {
@@ -246,7 +250,10 @@ fn bring_up(
     shared.publish(&Root::of(meta).to_words(meta.page_shift));
     // Whoever only reads leaves the warning and what it is about to the first writer.
     let rejected = metas.iter().any(|(_, m)| m.txn > meta.txn);
-    if unflushed.is_some() && !(rejected && options.read_only) {
+    let doubtful = |m: &Meta| m.txn > meta.txn && is_weak_of(m, boot_id);
+    if unflushed.is_none() && !(doubt && metas.iter().any(|(_, m)| doubtful(m))) {
+        shared.forget_poison();
+    } else if !(rejected && options.read_only) {
         settle_poison(data, shared, meta.page_shift)?;
     }
     Ok(meta.page_shift)
@@ -267,8 +274,8 @@ fn flush_leftovers(data: &dyn DataFile, shared: &Shared, options: &Options) -> R
     if options.read_only { Ok(()) } else { Err(Error::io_at("flush", data.path())(error)) }
 }
 
-/// Wipes commits that were not believed because a flush had failed: the next opener would know
-/// nothing of that, and the kernel's cache shows them whole.
+/// Wipes commits that were not believed because a flush had failed, or because the lock file knew
+/// nothing of them: the next opener would know nothing of that, and could believe them.
 fn settle_poison(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<()> {
     let wiped = metas::wipe_unpublished(data, shared, shift)?;
     if !wiped.is_empty() {
@@ -284,7 +291,7 @@ pub(super) fn believe(env: &EnvInner, metas: &[(usize, Meta)], len: u64) -> Resu
     let data = env.data.as_ref();
     let newer = metas.iter().filter(|(_, m)| m.txn > env.shared.newest());
     let mut newer = newer.filter(|(_, m)| m.page_shift == env.shift);
-    if let Some((slot, meta)) = newer.find(|(_, m)| is_credible(data, len, m, env.boot_id)) {
+    if let Some((slot, meta)) = newer.find(|(_, m)| is_credible(data, len, m, env.boot_id, false)) {
         fill_lock_file(data, len, &env.shared, metas, *slot, meta, env.boot_id);
         env.shared.adopt(&Root::of(meta).to_words(env.shift));
     }
@@ -293,26 +300,34 @@ pub(super) fn believe(env: &EnvInner, metas: &[(usize, Meta)], len: u64) -> Resu
 
 /// Whether a commit can be believed after whatever stopped its writer. Its end may lie outside of
 /// the file, which is `len` bytes long, also when nothing is wrong: later commits cut the tail.
-fn is_credible(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16]) -> bool {
+/// With `doubt`, also a weak commit in its own file is believed only if it is whole.
+fn is_credible(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16], doubt: bool) -> bool {
     if meta.end << meta.page_shift > len.min(data.reserved()) {
         return false;
     }
     match meta.trust {
         Trust::Steady => true,
         Trust::Weak => {
-            let same_boot = meta.boot_id == boot_id && boot_id != [0; 16];
-            same_boot && is_at_home(data, meta) || has(Bug::BootNotCompared)
+            let here = is_weak_of(meta, boot_id);
+            let known = !doubt && is_at_home(data, meta) || has(Bug::CopyBelieved);
+            here && (known || is_whole(data, meta)) || has(Bug::BootNotCompared)
         }
         Trust::Verified => has(Bug::DigestNotVerified) || digest_holds(data, meta).unwrap_or(false),
     }
 }
 
-/// Whether all of a weak commit of this boot is there: it is in the file that it was written to, or
-/// in a copy that holds it whole.
+/// A weak commit of this boot, which is known.
+fn is_weak_of(meta: &Meta, boot_id: [u8; 16]) -> bool {
+    meta.trust == Trust::Weak && meta.boot_id == boot_id && boot_id != [0; 16]
+}
+
+/// Whether a weak commit is in the file that it was written to.
 fn is_at_home(data: &dyn DataFile, meta: &Meta) -> bool {
-    if meta.digest == data.home() || has(Bug::CopyBelieved) {
-        return true;
-    }
+    meta.digest == data.home()
+}
+
+/// Whether all that a commit can reach is there.
+fn is_whole(data: &dyn DataFile, meta: &Meta) -> bool {
     // SAFETY: the caller checked `end` against file and map; nobody else has the store open.
     let snapshot = unsafe { Snapshot::new(data.base(), meta.page_shift, meta.end, meta.txn, None) };
     crate::check::is_whole(snapshot, meta, believable_pages(data, meta.page_shift))
@@ -357,7 +372,7 @@ fn fill_lock_file(
     let is_steady = |meta: &Meta| match meta.trust {
         Trust::Weak => false,
         Trust::Steady => true,
-        Trust::Verified => is_credible(data, len, meta, boot_id),
+        Trust::Verified => is_credible(data, len, meta, boot_id, false),
     };
     let mut steady = 0;
     for (i, meta) in metas.iter().filter(|(_, m)| m.txn < chosen.txn) {

@@ -203,8 +203,14 @@ impl Shared {
         self.knows_steady
     }
 
+    /// For [`Role::First`]: whether there is a lock file, and it knows nothing of the users before.
+    pub(crate) fn is_stranger(&self) -> bool {
+        self.file.is_some() && !self.knows_steady
+    }
+
     /// Nothing is left in the file that
-    /// [`was_poisoned_on_this_boot`](Self::was_poisoned_on_this_boot) warned of.
+    /// [`was_poisoned_on_this_boot`](Self::was_poisoned_on_this_boot) warned of, or that a
+    /// [stranger](Self::is_stranger) could not believe.
     pub(crate) fn forget_poison(&self) {
         self.region.words()[W_INHERITED].store(0, Ordering::SeqCst);
     }

@@ -24,6 +24,10 @@ const OPENING_TIMEOUT: Duration = Duration::from_secs(30);
 /// one that a killed user left behind, in the moment before the next one initialises the region.
 const LOOKS_EXCLUSIVE: u32 = 10;
 
+/// In place of what a failed flush left: this region does not know what was in the file before it. So
+/// it is until the first user has looked, and while commits that were not believed are still there.
+const STRANGER: u64 = u64::MAX;
+
 /// What entering gave.
 pub(super) struct Entered {
     pub(super) region: Region,
@@ -131,7 +135,7 @@ fn initialise(file: &LockFile, path: &Path, sizes: Sizes, exclusive: bool) -> Re
     }
     let boot = boot_words();
     let inherited_poison = poison_of(&old, boot);
-    let knows_steady = is_kin(&old, boot);
+    let knows_steady = is_kin(&old, boot) && old[W_INHERITED] != STRANGER;
     file.allocate(sizes.bytes() as u64).map_err(failed)?;
     let region = Region::mapped(file.map(sizes.bytes()).map_err(failed)?, sizes);
     let words = region.words();
@@ -139,7 +143,12 @@ fn initialise(file: &LockFile, path: &Path, sizes: Sizes, exclusive: bool) -> Re
     words[W_STATE].store(state, Ordering::SeqCst);
     // First of all, and from now on until the region is announced: were it lost with us, the
     // next one would trust what the kernel's cache says.
-    words[W_INHERITED].store(inherited_poison.map_or(0, |txn| txn + 1), Ordering::SeqCst);
+    let inherited = match (knows_steady, inherited_poison) {
+        (_, Some(txn)) => txn + 1,
+        (true, None) => 0,
+        (false, None) => STRANGER,
+    };
+    words[W_INHERITED].store(inherited, Ordering::SeqCst);
     words[W_BOOT].store(boot[0], Ordering::SeqCst);
     words[W_BOOT + 1].store(boot[1], Ordering::SeqCst);
     words[W_MAGIC].store(MAGIC, Ordering::SeqCst);
@@ -184,8 +193,8 @@ fn poison_of(old: &[u64; W_WORDS + 16], boot: [u64; 2]) -> Option<u64> {
         return None;
     }
     match (old[W_INHERITED], old[W_WORDS + Word::Poisoned as usize]) {
-        (0, 0) => None,
-        (0, _) => Some(old[W_STEADY]),
+        (0 | STRANGER, 0) => None,
+        (0 | STRANGER, _) => Some(old[W_STEADY]),
         (inherited, _) => Some(inherited - 1),
     }
 }

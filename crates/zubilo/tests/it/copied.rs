@@ -92,3 +92,40 @@ fn a_copy_of_what_a_power_cut_left_is_not_believed_blindly() {
     }
     assert!(refused > 20, "{refused} refused, {believed} believed");
 }
+
+/// An image that was restored in place has the file's inode and time of birth. Without a lock file that
+/// knows of its weak commits they are looked at; and what the first one could not believe the second
+/// must not believe either, whether the first one may write or not.
+#[test]
+fn an_image_restored_in_place_is_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let lock = dir.path().join("store-lock");
+    let env = open(&path);
+    put_all(&env, "t", (0..500).map(|i| record(i, 0)));
+    env.sync().unwrap();
+    let steady = contents(&env.read().unwrap());
+    let before = fs::read(&path).unwrap();
+    change(&env, 1);
+    let newest = contents(&env.read().unwrap());
+    env.close_without_sync();
+    let now = fs::read(&path).unwrap();
+    // All of the weak commit's pages are missing, its meta is there.
+    let mut torn = now.clone();
+    torn[4 * PAGE..].fill(0);
+    torn[4 * PAGE..before.len()].copy_from_slice(&before[4 * PAGE..]);
+    for (image, expected) in [(&now, &newest), (&torn, &steady)] {
+        for read_only in [[false, false], [true, true], [true, false]] {
+            fs::remove_file(&lock).unwrap();
+            // The same file: only its content changes.
+            fs::write(&path, image).unwrap();
+            for read_only in read_only {
+                let options = Options::new().durability(Durability::NoSync).read_only(read_only);
+                let env = options.open(&path).unwrap();
+                assert_eq!(contents(&env.read().unwrap()), *expected, "{read_only}");
+                check(&env, "a restored image");
+                env.close_without_sync();
+            }
+        }
+    }
+}
