@@ -777,7 +777,8 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
         }
     }
 
-    /// The same for the leaf of values before the one where the cursor stands.
+    /// The same for the leaf of values before the one where the cursor stands; where there is none it
+    /// stays where it is.
     pub(crate) fn packed_before(&mut self) -> Result<Option<(&'p [u8], usize)>> {
         if !self.fixed {
             return Err(NOT_FIXED);
@@ -789,7 +790,14 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
             };
         }
         let ValueCursor::Tree(cursor, _) = &mut self.values else { return Ok(None) };
+        let stood = cursor.position().map_or(0, |(_, _, index)| index);
         cursor.set_index(0);
-        if self.step_value_back()? { self.packed_here() } else { Ok(None) }
+        if self.step_value_back()? {
+            return self.packed_here();
+        }
+        if let ValueCursor::Tree(cursor, _) = &mut self.values {
+            cursor.set_index(stood);
+        }
+        Ok(None)
     }
 }

@@ -207,7 +207,10 @@ fn packed(cursor: &mut Cursor<'_>, pairs: &Pairs) {
             let before: Vec<&[u8]> = cursor.prev_packed_values().unwrap().unwrap().iter().collect();
             assert_eq!(before, *values);
         }
+        let stood = cursor.current().unwrap().unwrap().1;
         assert!(cursor.prev_packed_values().unwrap().is_none());
+        // Where there is nothing before, the cursor stays; it went to the first value once.
+        assert_eq!(cursor.current().unwrap().unwrap().1, stood);
     }
 }
 
