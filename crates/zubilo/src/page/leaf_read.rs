@@ -91,7 +91,7 @@ impl<'p> Leaf<'p> {
             Err(Ordering::Less) => return Ok(Err(0)),
             Err(_) => return Ok(Err(self.count())),
         };
-        let low = self.slots.lower(0, head);
+        let low = self.slots.lower(head);
         if low >= self.count() || self.slots.head(low) != head {
             return Ok(Err(low));
         }
@@ -99,7 +99,7 @@ impl<'p> Leaf<'p> {
             Ordering::Equal => Ok(Ok(low)),
             Ordering::Less => Ok(Err(low)),
             Ordering::Greater => {
-                let high = self.slots.upper(low + 1, head);
+                let high = self.slots.upper(head);
                 self.search_between(order, key.raw(), low + 1, high)
             }
         }
@@ -115,7 +115,7 @@ impl<'p> Leaf<'p> {
     ) -> Result<Option<Entry<'p>>, Damage> {
         if !self.slots.plain {
             let Ok(head) = self.slots.head_for(key.norm()) else { return Ok(None) };
-            let low = self.slots.lower(0, head);
+            let low = self.slots.lower(head);
             if low >= self.count() || self.slots.head(low) != head {
                 return Ok(None);
             }
@@ -142,7 +142,7 @@ impl<'p> Leaf<'p> {
     #[inline(always)]
     pub(crate) fn likely(&self, key: &SearchKey<'_>) -> Option<usize> {
         match self.slots.head_for(key.norm()) {
-            Ok(head) if !self.slots.plain => self.slots.offset(self.slots.lower(0, head)).ok(),
+            Ok(head) if !self.slots.plain => self.slots.offset(self.slots.lower(head)).ok(),
             _ => None,
         }
     }

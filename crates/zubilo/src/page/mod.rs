@@ -1,5 +1,5 @@
 //! Layouts of pages: pure functions over bytes, without I/O and without `unsafe` (but for the
-//! prefetch). `docs/file-format.md` draws them.
+//! prefetch and the vector compare of heads). `docs/file-format.md` draws them.
 //!
 //! Invariant of this module: no content of a page makes it panic or read outside the page. Every
 //! offset, count and length read from a page is checked where it is used; what is wrong becomes
@@ -23,6 +23,7 @@ pub(crate) mod set;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod vector;
 
 pub(crate) use branch_read::Branch;
 pub(crate) use items::{Items, LeafPage};
