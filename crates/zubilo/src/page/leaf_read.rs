@@ -212,6 +212,13 @@ impl<'p> Leaf<'p> {
         self.slots.head(i)
     }
 
+    /// The head that a key with this normal form would have, if it shares the page's prefix and the
+    /// page has heads.
+    #[inline(always)]
+    pub(super) fn head_of(&self, norm: &[u8]) -> Option<u32> {
+        if self.slots.plain { None } else { self.slots.head_for(norm).ok() }
+    }
+
     /// Position of the value in the page, and its length.
     pub(super) fn value_range(&self, i: usize) -> Result<std::ops::Range<usize>, Damage> {
         let (at, key_len, _, value_len) = self.record(i)?;

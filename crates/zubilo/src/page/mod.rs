@@ -8,6 +8,7 @@
 //! `packed` has leaves of fixed-size items, which need no arrays, `items` what is common to all leaves;
 //! `set` is the layout of small sets of duplicates, inside records.
 
+mod append;
 pub(crate) mod branch;
 mod branch_read;
 #[cfg(any(test, feature = "fuzz"))]
@@ -25,6 +26,7 @@ mod slots;
 mod tests;
 mod vector;
 
+pub(crate) use append::append;
 pub(crate) use branch_read::Branch;
 pub(crate) use items::{Items, LeafPage};
 pub(crate) use key::{Compare, NormBuf, Order, SearchKey, same, separator};

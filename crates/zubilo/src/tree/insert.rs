@@ -26,6 +26,18 @@ impl Finger {
     pub(crate) fn reset(&mut self) {
         self.live = false;
     }
+
+    /// Whether the leaf of the last change is known and is the last of all.
+    #[inline]
+    pub(super) fn is_last_leaf(&self) -> bool {
+        self.live && self.path.is_rightmost()
+    }
+
+    /// The leaf of the last change.
+    #[inline]
+    pub(super) fn leaf(&self) -> Option<Ref> {
+        self.path.last().map(|step| step.page)
+    }
 }
 
 /// Where an entry was stored: a dirty leaf and the index in it.
