@@ -106,7 +106,8 @@ impl<'p> Leaf<'p> {
     }
 
     /// The entry under `key`. As `search`, but the record is read only once, and a key is told
-    /// from another only where they differ.
+    /// from another only where they differ. Whether the key shares the page's prefix is not asked:
+    /// a key that does not is no key of the page, whatever its head would be.
     #[inline(always)]
     pub(crate) fn find(
         &self,
@@ -114,7 +115,7 @@ impl<'p> Leaf<'p> {
         key: &SearchKey<'_>,
     ) -> Result<Option<Entry<'p>>, Damage> {
         if !self.slots.plain {
-            let Ok(head) = self.slots.head_for(key.norm()) else { return Ok(None) };
+            let head = self.slots.head_behind_prefix(key.norm());
             let low = self.slots.lower(head);
             if low >= self.count() || self.slots.head(low) != head {
                 return Ok(None);
@@ -141,10 +142,11 @@ impl<'p> Leaf<'p> {
     /// head; for `entry_at`.
     #[inline(always)]
     pub(crate) fn likely(&self, key: &SearchKey<'_>) -> Option<usize> {
-        match self.slots.head_for(key.norm()) {
-            Ok(head) if !self.slots.plain => self.slots.offset(self.slots.lower(head)).ok(),
-            _ => None,
+        if self.slots.plain {
+            return None;
         }
+        let head = self.slots.head_behind_prefix(key.norm());
+        self.slots.offset(self.slots.lower(head)).ok()
     }
 
     /// The bytes of the whole page.

@@ -90,6 +90,12 @@ impl<'p> Slots<'p> {
         Ok(head_behind(norm, len))
     }
 
+    /// As `head_for`, of a key that is not known to share the prefix.
+    #[inline(always)]
+    pub(super) fn head_behind_prefix(&self, norm: &[u8]) -> u32 {
+        head_behind(norm, self.arrays - HEADER)
+    }
+
     /// Index of the first head that is not less than `head`.
     #[inline(always)]
     pub(super) fn lower(&self, head: u32) -> usize {
