@@ -103,7 +103,7 @@ impl<'p> Branch<'p> {
             Err(_) => return Ok(self.count().saturating_sub(1)),
         };
         // The first separator stands for all keys that are less than the second.
-        let low = self.slots.lower(head).max(1);
+        let low = self.slots.lower_child(head).max(1);
         if low >= self.count() || self.slots.head(low) != head {
             return Ok(low - 1);
         }

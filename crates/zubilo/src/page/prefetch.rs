@@ -35,6 +35,14 @@ pub(crate) fn touch(page: &[u8], at: usize) {
     fetch(page.as_ptr().wrapping_add(at + 64));
 }
 
+/// Fetches so many cache lines from the one with byte `at` on.
+#[inline(always)]
+pub(super) fn touch_lines(page: &[u8], at: usize, lines: usize) {
+    for line in 0..lines {
+        fetch(page.as_ptr().wrapping_add(at + 64 * line));
+    }
+}
+
 #[inline(always)]
 fn fetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]

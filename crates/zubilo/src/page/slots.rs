@@ -6,7 +6,10 @@ use crate::num::{load_u16, load_u32};
 
 use super::key::{head_behind, same};
 use super::vector::{WINDOW, less_bits};
-use super::{Damage, FLAG_PLAIN, HEADER, header};
+use super::{Damage, FLAG_PLAIN, HEADER, header, prefetch};
+
+/// Cache lines of the references of 64 children.
+const NEAR_LINES: usize = 64 * 8 / 64 + 1;
 
 /// Prefix, heads and offsets of a page, checked to lie inside it. What a search does not need is
 /// found again when it is asked for: this is made for every page of every look-up.
@@ -102,6 +105,16 @@ impl<'p> Slots<'p> {
         lower(self.behind, self.count, head)
     }
 
+    /// As `lower`, in a branch: asks for the references of the children that it may lead to while
+    /// the rest of the search is still to be done.
+    #[inline(always)]
+    pub(super) fn lower_child(&self, head: u32) -> usize {
+        lower_with(self.behind, self.count, head, |start| {
+            let at = self.arrays + 6 * self.count + 8 * start;
+            prefetch::touch_lines(self.page, at, NEAR_LINES);
+        })
+    }
+
     /// Index of the first head that is greater than `head`.
     pub(super) fn upper(&self, head: u32) -> usize {
         head.checked_add(1).map_or(self.count(), |next| self.lower(next))
@@ -127,6 +140,12 @@ impl<'p> Slots<'p> {
 /// page that may not have arrived yet, and what the CPU has begun on a wrong guess is lost.
 #[inline(always)]
 pub(super) fn lower(bytes: &[u8], count: usize, head: u32) -> usize {
+    lower_with(bytes, count, head, |_| {})
+}
+
+/// As `lower`; tells `near` where the 64 heads start among which the answer is, when that is known.
+#[inline(always)]
+pub(super) fn lower_with(bytes: &[u8], count: usize, head: u32, near: impl Fn(usize)) -> usize {
     let all = bytes.as_chunks::<4>().0;
     let Some(last_window) = count.checked_sub(WINDOW) else {
         return match all.first_chunk::<WINDOW>() {
@@ -152,6 +171,7 @@ pub(super) fn lower(bytes: &[u8], count: usize, head: u32) -> usize {
         }
         start = step(start, 128);
         start = step(start, 64);
+        near(start);
     }
     start = step(start, 32);
     start = step(start, 16).min(last_window);
