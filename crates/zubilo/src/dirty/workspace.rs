@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::page::{self, Branch, Damage, FLAG_DIRTY_RUNS, Kind, header};
 use crate::space::Extent;
-use crate::tree::{Pages, Ref, RunRef, Snapshot};
+use crate::tree::{Pages, Ref, RunRef, Snapshot, any_dirty};
 
 use super::arena::{Arena, Level};
 
@@ -477,9 +477,7 @@ fn check_clean(at: Ref, bytes: &[u8]) -> Result<()> {
     }
     if matches!(page::header::kind(bytes), Ok(Kind::Branch)) {
         let branch = Branch::new(bytes).map_err(at.damaged())?;
-        // One sum over all instead of a branch for each: this runs for every branch copied.
-        let all = branch.children().iter().fold(0, |all, c| all | u64::from_le_bytes(*c));
-        if Ref(all).slot().is_some() {
+        if any_dirty(branch.children()) {
             return Err(at.damaged()(Damage("a written branch with an unwritten child")));
         }
     }
