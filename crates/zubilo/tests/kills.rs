@@ -53,12 +53,10 @@ struct Mode {
     group: bool,
 }
 
-const MODES: [Mode; 9] = [
+const MODES: [Mode; 7] = [
     Mode { name: "sync", weak: Weak::Sync, map: false, group: false },
     Mode { name: "lazy", weak: Weak::Lazy, map: false, group: false },
     Mode { name: "nosync", weak: Weak::NoSync, map: false, group: false },
-    Mode { name: "map-sync", weak: Weak::Sync, map: true, group: false },
-    Mode { name: "map-lazy", weak: Weak::Lazy, map: true, group: false },
     Mode { name: "map-nosync", weak: Weak::NoSync, map: true, group: false },
     Mode { name: "group-sync", weak: Weak::Sync, map: false, group: true },
     Mode { name: "group-lazy", weak: Weak::Lazy, map: false, group: true },
