@@ -22,7 +22,7 @@ use crate::dbi::Table;
 use crate::env::put_out;
 use crate::errors::{Code, Result};
 use crate::guard::{Magic, entry, entry_or};
-use crate::txn::{MDB_txn, Work, live, txn_of};
+use crate::txn::{MDB_txn, Work, live, txn_of, with_tables};
 
 /// A cursor.
 #[allow(non_camel_case_types)]
@@ -316,7 +316,7 @@ pub unsafe extern "C" fn mdb_cursor_open(
         if cursor.is_null() {
             return Err(Code::EINVAL);
         }
-        let this = live(txn)?;
+        let this = with_tables(txn)?;
         let free = match dbi {
             FREE_DBI if this.is_write() => return Err(Code::EINVAL),
             FREE_DBI => Some(Box::new(FreeList::read(&this.env()?.opened()?.store)?)),
@@ -357,7 +357,7 @@ pub unsafe extern "C" fn mdb_cursor_renew(txn: *mut MDB_txn, cursor: *mut MDB_cu
         if this.is_write() {
             return Err(Code::EINVAL);
         }
-        this.check()?;
+        with_tables(txn)?;
         // A write transaction frees its cursors: they do not leave it.
         if txn_of(found.txn).is_ok_and(|owner| owner.is_write()) {
             return Err(Code::EINVAL);

@@ -15,7 +15,7 @@ use crate::dbi::Table;
 use crate::errors::{Code, Result};
 use crate::guard::entry;
 use crate::more::make_room;
-use crate::txn::{MDB_txn, Work, live, txn_of};
+use crate::txn::{MDB_txn, Work, txn_of, with_tables};
 
 /// The bytes of a value of the program's.
 #[inline]
@@ -304,7 +304,7 @@ pub unsafe extern "C" fn mdb_get(
         if data.is_null() {
             return Err(Code::EINVAL);
         }
-        let txn = live(txn)?;
+        let txn = with_tables(txn)?;
         if key.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }
@@ -359,10 +359,8 @@ pub unsafe extern "C" fn mdb_del(
 /// A transaction that can change something now.
 #[inline]
 pub(crate) fn writable<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
-    let txn = txn_of(txn)?;
-    if !txn.is_write() {
-        return Err(Code::EACCES);
+    match &txn_of(txn)?.work {
+        Work::Read(_) => Err(Code::EACCES),
+        _ => with_tables(txn),
     }
-    txn.check()?;
-    Ok(txn)
 }

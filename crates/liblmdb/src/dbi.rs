@@ -119,6 +119,9 @@ impl MDB_txn {
 
     #[cold]
     fn look_up(&mut self, dbi: MDB_dbi) -> Result<()> {
+        if matches!(self.work, Work::Parked(_)) {
+            return Err(Code::EINVAL);
+        }
         // A handle that was closed under the transaction is not what is known by its number now.
         let known = self.slots.get(dbi as usize).and_then(|slot| slot.handle.clone());
         let handle = match known {

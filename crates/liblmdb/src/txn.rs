@@ -174,6 +174,17 @@ pub(crate) fn live<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
     Ok(txn)
 }
 
+/// The same, for a call that names a table: one that was reset knows of no handle.
+#[inline]
+pub(crate) fn with_tables<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
+    let txn = txn_of(txn)?;
+    if matches!(txn.work, Work::Parked(_)) {
+        return Err(Code::EINVAL);
+    }
+    txn.check()?;
+    Ok(txn)
+}
+
 /// Whether this process is writing.
 pub(crate) fn writes_here(opened: &Opened) -> bool {
     opened.writing.load(Ordering::SeqCst)

@@ -86,9 +86,20 @@ impl MDB_cursor {
             return Err(Code::BAD_VALSIZE);
         }
         let mut flags = flags & !put::MULTIPLE;
-        for item in all.chunks_exact(first.mv_size) {
+        for (i, item) in all.chunks_exact(first.mv_size).enumerate() {
+            // The program finds there which item was the last, or which one failed.
+            let at = first.mv_data.wrapping_byte_add(i * first.mv_size);
+            // SAFETY: as above.
+            unsafe { (*data).mv_data = at };
             let mut item = crate::compare::val(item);
-            self.put(txn, key, &mut item, flags)?;
+            let own = item.mv_data;
+            let done = self.put(txn, key, &mut item, flags);
+            if item.mv_data != own {
+                // What is stored under a key that must be new.
+                // SAFETY: as above.
+                unsafe { data.write(item) };
+            }
+            done?;
             *count += 1;
             // What they demand of the key was so before the first item.
             flags &= !(put::NOOVERWRITE | put::APPEND);
@@ -170,7 +181,9 @@ pub unsafe extern "C" fn mdb_cursor_put(
         }
         let key = bytes(key)?;
         let txn = cursor.writer()?;
-        if flags & put::CURRENT != 0 {
+        // A demand that the key be new, and several items, are for the key that was handed in.
+        let by_key = put::NOOVERWRITE | put::APPEND | put::MULTIPLE;
+        if flags & put::CURRENT != 0 && flags & by_key == 0 {
             // The key is where the cursor is, but must be one.
             return match key.len() {
                 1..=MAX_KEY => cursor.put_current(txn, data, flags),
