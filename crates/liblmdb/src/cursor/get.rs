@@ -72,7 +72,7 @@ impl MDB_cursor {
         value: &[u8],
         exact: bool,
     ) -> Result<RawPair<'static>> {
-        if !txn.info(self.dbi)?.duplicates {
+        if !txn.kind(self.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
         if key.is_empty() {
@@ -98,7 +98,7 @@ impl MDB_cursor {
         if self.walk(txn)?.stand() == RawStand::Nowhere {
             return Err(Code::EINVAL);
         }
-        if !txn.info(self.dbi)?.duplicates {
+        if !txn.kind(self.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
         let walk = self.placed(txn)?;
@@ -108,11 +108,11 @@ impl MDB_cursor {
 
     /// Values that lie together.
     fn multiple(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
-        let info = txn.info(self.dbi)?;
+        let kind = txn.kind(self.dbi)?;
         if how == op::GET_MULTIPLE && self.walk(txn)?.stand() == RawStand::Nowhere {
             return Err(Code::EINVAL);
         }
-        if !info.fixed {
+        if !kind.fixed {
             return Err(Code::INCOMPATIBLE);
         }
         let key = match how {
@@ -201,7 +201,7 @@ fn get_any(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: 
 
 /// Without duplicates LMDB steps from key to key.
 fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
-    let plain = !txn.info(cursor.dbi)?.duplicates;
+    let plain = !txn.kind(cursor.dbi)?.duplicates;
     if how == op::PREV_DUP && !plain && cursor.walk(txn)?.stand() == RawStand::Nowhere {
         // There is no value before it; where it would have come from is behind all of them.
         let last = cursor.go(txn, op::LAST)?.0;

@@ -84,7 +84,7 @@ fn replace(
     match found {
         _ if new.is_null() => txn.delete(dbi, key, None)?,
         Some(_) if flags & put::APPEND != 0 => return Err(Code::KEYEXIST),
-        Some((_, value)) if txn.info(dbi)?.duplicates => {
+        Some((_, value)) if txn.kind(dbi)?.duplicates => {
             let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
             let (key, value) = (own_key.keep(key), own_value.keep(value));
             cursor::replace_value(txn, dbi, key, value, bytes(new)?)?;
