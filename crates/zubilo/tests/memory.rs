@@ -3,7 +3,7 @@
 //! the process; the old data stays readable, and the store goes on when there is memory again.
 //!
 //! A process that dies of it cannot tell: each case runs in a process of its own. `ZUBILO_MEMORY_CASE`
-//! repeats one in this process.
+//! repeats one (test `case`), `ZUBILO_CASES` sets how many allocations of a part fail at most.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
@@ -311,6 +311,10 @@ fn in_a_process(case: &str) -> Result<u64, String> {
     }
 }
 
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default).max(1)
+}
+
 #[test]
 fn large_allocations_that_fail_are_errors() {
     let (mut cases, mut found) = (0, Vec::new());
@@ -318,7 +322,7 @@ fn large_allocations_that_fail_are_errors() {
         let all = in_a_process(&format!("{part} {} {}", u64::MAX, u64::MAX)).expect("no failure");
         println!("{part}: {all} large allocations");
         // Of many that are alike a part.
-        let step = all.div_ceil(60).max(1) as usize;
+        let step = all.div_ceil(number("ZUBILO_CASES", 12)).max(1) as usize;
         for n in (0..all).step_by(step) {
             for to in [n + 1, u64::MAX] {
                 let case = format!("{part} {n} {to}");
