@@ -318,7 +318,7 @@ pub(crate) fn drop_held(ws: &mut Workspace, tree: &mut Tree, held: &Held) -> Res
         Held::One | Held::Set(_) => {}
         Held::Run(run) => {
             tree.desc.run_pages = tree.desc.run_pages.saturating_sub(run.pages(ws.page_shift()));
-            ws.drop_run(run);
+            ws.drop_run(run)?;
         }
         Held::Tree(desc) => {
             tree.desc.value_pages = tree.desc.value_pages.saturating_sub(desc.pages());

@@ -59,15 +59,8 @@ impl WriteTxn {
         }
         let early = value.len() as u64 > self.env.options.dirty_limit / 2;
         self.guarded(|txn| {
-            let run = if early {
-                txn.write_run(value)?
-            } else {
-                let run = txn.ws.new_run(value.len())?;
-                if let Some(to) = run.slot().and_then(|slot| txn.ws.dirty_run_mut(slot)) {
-                    to.copy_from_slice(value);
-                }
-                run
-            };
+            let run =
+                if early { txn.write_run(value)? } else { txn.ws.new_run(value.len(), value)? };
             txn.put_run(index, key, &run)?;
             Ok(true)
         })
@@ -99,7 +92,7 @@ impl WriteTxn {
         self.change(index)?;
         if key.len() + len > page::max_inline(self.ws.page_size()) {
             let run = self.guarded(|txn| {
-                let run = txn.ws.new_run(len)?;
+                let run = txn.ws.new_run(len, &[])?;
                 txn.put_run(index, key, &run)?;
                 Ok(run)
             })?;

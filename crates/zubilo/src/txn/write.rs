@@ -410,7 +410,9 @@ impl WriteTxn {
 fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     let mut kept = env.writer().take();
     let newest = env.shared.newest();
-    if let Some(state) = kept.take_if(|state| state.meta.txn == newest) {
+    let whole =
+        |state: &mut Box<WriterState>| state.meta.txn == newest && !state.space.lacks_memory();
+    if let Some(state) = kept.take_if(whole) {
         return Ok(state);
     }
     let meta = newest_meta(env, newest)?;
