@@ -4,7 +4,8 @@
 //! Invariant of this module: no content of a page makes it panic or read outside the page. Every
 //! offset, count and length read from a page is checked where it is used; what is wrong becomes
 //! [`Damage`]. `header` owns the fields all pages have, `key` orders and normal forms, `slots` the
-//! arrays of heads and offsets, `leaf_read` and `branch_read` reading, `leaf` and `branch` changing;
+//! arrays of heads and offsets, `leaf_read` and `branch_read` reading, `leaf`, `append` and
+//! `branch` changing, `vector` compares many heads at once;
 //! `packed` has leaves of fixed-size items, which need no arrays, `items` what is common to all leaves;
 //! `set` is the layout of small sets of duplicates, inside records.
 
