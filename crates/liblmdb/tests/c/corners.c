@@ -235,6 +235,21 @@ static void no_handle_after_reset(MDB_env *env)
 	mdb_txn_abort(txn);
 }
 
+/* The end of a transaction that was reset leaves the one that its thread reads in now alone. */
+static void one_reader_a_thread(MDB_env *env)
+{
+	MDB_txn *first, *second, *third;
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &first));
+	IS(mdb_txn_begin(env, NULL, MDB_RDONLY, &second), MDB_BAD_RSLOT);
+	mdb_txn_reset(first);
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &second));
+	mdb_txn_abort(first);
+	IS(mdb_txn_begin(env, NULL, MDB_RDONLY, &third), MDB_BAD_RSLOT);
+	mdb_txn_abort(second);
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &third));
+	mdb_txn_abort(third);
+}
+
 int main(int argc, char **argv)
 {
 	const char *dir = argv[argc - 1];
@@ -248,6 +263,7 @@ int main(int argc, char **argv)
 	new_and_current(env, MDB_DUPSORT);
 	structures_as_integers(env);
 	no_handle_after_reset(env);
+	one_reader_a_thread(env);
 	mdb_env_close(env);
 	return 0;
 }
