@@ -105,8 +105,8 @@ fn check_key(kind: Kind, key: &[u8]) -> Result<()> {
 #[inline]
 pub(crate) fn check_value(kind: Kind, value: &[u8]) -> Result<()> {
     let max = if kind.duplicates { MAX_KEY } else { MAX_DATA };
-    let odd = kind.integer_values && !matches!(value.len(), 4 | 8);
-    if odd || value.len() > max { Err(Code::BAD_VALSIZE) } else { Ok(()) }
+    let none = kind.integer_values && value.is_empty();
+    if none || value.len() > max { Err(Code::BAD_VALSIZE) } else { Ok(()) }
 }
 
 impl MDB_txn {
@@ -143,6 +143,15 @@ impl MDB_txn {
         if put.flags & (put::APPEND | put::APPENDDUP) != 0 {
             self.check_order(put, target, kind, value)?;
         }
+        let mut held = Copied::<MAX_KEY>::new();
+        let value = match kind.integer_values && kind.fixed && !matches!(value.len(), 4 | 8) {
+            true => {
+                let value = held.keep(value);
+                self.displace(put, value)?;
+                value
+            }
+            false => value,
+        };
         cursor::park(self, put.dbi)?;
         let moves = value.len() > SMALL && self.may_move(value.len())?;
         let writer = self.writer_of_put()?;
@@ -191,6 +200,32 @@ impl MDB_txn {
     pub(crate) fn same_value(&mut self, dbi: MDB_dbi, a: &[u8], b: &[u8]) -> Result<bool> {
         let target = self.target(dbi)?;
         Ok(self.writer_of_put()?.raw_is_same_value(target, a, b))
+    }
+
+    /// LMDB looks at the first four bytes only of values that are said to be integers, and are neither
+    /// of 4 nor of 8 bytes: what has the same is overwritten. Programs keep small structures so.
+    #[cold]
+    fn displace(&mut self, put: &Put<'_>, value: &[u8]) -> Result<()> {
+        let Some(start) = value.first_chunk::<4>() else { return Ok(()) };
+        let mut own = Copied::<MAX_KEY>::new();
+        let old = {
+            let mut walk = cursor::walk_on(self, put.dbi)?;
+            let mut found = if walk.seek(put.key)? { walk.current()? } else { None };
+            while let Some((_, old)) = found
+                && (old.first_chunk::<4>() != Some(start) || old.len() != value.len())
+            {
+                found = walk.next_value()?;
+            }
+            match found {
+                Some((_, old)) if old != value => own.keep(old),
+                _ => return Ok(()),
+            }
+        };
+        match put.flags & (put::NOOVERWRITE | put::NODUPDATA) {
+            0 => self.delete(put.dbi, put.key, Some(old)),
+            put::NODUPDATA => Err(Code::KEYEXIST),
+            _ => Ok(()),
+        }
     }
 
     /// For `APPEND` and `APPENDDUP`: the record must come behind all others.

@@ -112,7 +112,10 @@ pub(super) fn abort(txn: *mut MDB_txn) {
         stop_writing(this);
     }
     forget_handles(this);
-    threads::release(&this.reads);
+    // A reset has released it; the thread may read in another transaction since.
+    if !matches!(this.work, Work::Parked(_)) {
+        threads::release(&this.reads);
+    }
     bury(txn);
 }
 

@@ -162,6 +162,38 @@ static void new_and_current(MDB_env *env, unsigned flags)
 	mdb_txn_abort(txn);
 }
 
+/* Values that are said to be integers and are structures: their first four bytes count. */
+static void structures_as_integers(MDB_env *env)
+{
+	struct state {
+		unsigned flags, state, version;
+	} one = {7, 1, 1}, two = {7, 2, 1}, other = {8, 0, 1};
+	MDB_txn *txn;
+	MDB_dbi dbi;
+	MDB_cursor *cursor;
+	MDB_val k = val("name"), v = {sizeof one, &one};
+	size_t count;
+
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	OK(mdb_dbi_open(txn, "states", MDB_CREATE | MDB_DUPSORT | MDB_DUPFIXED | MDB_INTEGERDUP, &dbi));
+	OK(mdb_put(txn, dbi, &k, &v, 0));
+	v.mv_data = &two;
+	IS(mdb_put(txn, dbi, &k, &v, MDB_NODUPDATA), MDB_KEYEXIST);
+	OK(mdb_put(txn, dbi, &k, &v, 0));
+	OK(mdb_get(txn, dbi, &k, &v));
+	IS(v.mv_size, sizeof two);
+	IS(memcmp(v.mv_data, &two, sizeof two), 0);
+	v.mv_data = &other;
+	OK(mdb_put(txn, dbi, &k, &v, 0));
+	OK(mdb_cursor_open(txn, dbi, &cursor));
+	OK(mdb_cursor_get(cursor, &k, &v, MDB_SET));
+	OK(mdb_cursor_count(cursor, &count));
+	IS(count, 2);
+	OK(mdb_cursor_del(cursor, MDB_NODUPDATA));
+	IS(mdb_get(txn, dbi, &k, &v), MDB_NOTFOUND);
+	mdb_txn_abort(txn);
+}
+
 /* A transaction that was reset knows of no handle. */
 static void no_handle_after_reset(MDB_env *env)
 {
@@ -203,6 +235,21 @@ static void no_handle_after_reset(MDB_env *env)
 	mdb_txn_abort(txn);
 }
 
+/* The end of a transaction that was reset leaves the one that its thread reads in now alone. */
+static void one_reader_a_thread(MDB_env *env)
+{
+	MDB_txn *first, *second, *third;
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &first));
+	IS(mdb_txn_begin(env, NULL, MDB_RDONLY, &second), MDB_BAD_RSLOT);
+	mdb_txn_reset(first);
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &second));
+	mdb_txn_abort(first);
+	IS(mdb_txn_begin(env, NULL, MDB_RDONLY, &third), MDB_BAD_RSLOT);
+	mdb_txn_abort(second);
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &third));
+	mdb_txn_abort(third);
+}
+
 int main(int argc, char **argv)
 {
 	const char *dir = argv[argc - 1];
@@ -214,7 +261,9 @@ int main(int argc, char **argv)
 	which_item_was_the_last(env);
 	new_and_current(env, 0);
 	new_and_current(env, MDB_DUPSORT);
+	structures_as_integers(env);
 	no_handle_after_reset(env);
+	one_reader_a_thread(env);
 	mdb_env_close(env);
 	return 0;
 }

@@ -377,9 +377,10 @@ impl WriteTxn {
         self.delete(table, key)
     }
 
-    /// Adds a value to those of a key, in a table with duplicates; true if it is new.
+    /// Adds a value to those of a key, in a table that was made with duplicates; true if it is new.
+    /// Integer values may have any size.
     pub fn raw_put_value(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.put_value(table, key, value)
+        self.put_any_value(table, key, value)
     }
 
     /// Removes a value of a key; tells whether it was there.

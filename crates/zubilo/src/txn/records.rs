@@ -161,6 +161,16 @@ impl WriteTxn {
 
     /// Whether a table can have this record.
     pub(super) fn check_record(&self, index: usize, key: &[u8], value: &[u8]) -> Result<()> {
+        let options = self.tree(index).desc.options;
+        let integer = options.has_duplicates() && options.value_order_code() == ORDER_INTEGER;
+        if integer && !matches!(value.len(), 4 | 8) {
+            return Err(Error::Invalid("a table of integer values takes values of 4 or 8 bytes"));
+        }
+        self.check_any_record(index, key, value)
+    }
+
+    /// The same, with integer values of any size.
+    fn check_any_record(&self, index: usize, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_key_of(index, key)?;
         let options = self.tree(index).desc.options;
         if !options.has_duplicates() {
@@ -169,9 +179,6 @@ impl WriteTxn {
         let max = page::max_key(self.ws.page_size());
         if value.len() > max {
             return Err(Error::ValueTooLong { len: value.len(), max });
-        }
-        if options.value_order_code() == ORDER_INTEGER && !matches!(value.len(), 4 | 8) {
-            return Err(Error::Invalid("a table of integer values takes values of 4 or 8 bytes"));
         }
         pairs::check_size(self.tree(index), value)
     }
@@ -182,6 +189,12 @@ impl WriteTxn {
             return Err(Error::Incompatible("the table keeps one value under a key"));
         }
         self.check_record(index, key, value)?;
+        self.put_any_value(index, key, value)
+    }
+
+    /// The same, with integer values of any size: they compare as one number, little-endian.
+    pub(super) fn put_any_value(&mut self, index: usize, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.check_any_record(index, key, value)?;
         self.change(index)?;
         self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
