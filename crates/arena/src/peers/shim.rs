@@ -33,6 +33,7 @@ dl::functions!(Api {
     fn peer_next(Ptr, *mut *const u8, *mut usize, *mut *const u8, *mut usize) -> c_int;
     fn peer_rest(Ptr);
     fn peer_backup(Ptr, *const c_char) -> c_int;
+    fn peer_compact(Ptr) -> c_int;
     fn peer_tables(Ptr) -> c_int;
     fn peer_pair(Ptr, c_int, *const u8, usize, *const u8, usize, c_int) -> c_int;
     fn peer_find(Ptr, c_int, *const u8, usize, u64, c_int, See, Ptr, *mut u64) -> c_int;
@@ -122,6 +123,11 @@ impl Engine for Shim {
     fn open_tables(&mut self) -> Outcome<()> {
         // SAFETY: the store is open.
         check(&self.api, "open tables", unsafe { (self.api.peer_tables)(self.store) })
+    }
+
+    fn compact(&mut self) -> Outcome<()> {
+        // SAFETY: the store is open.
+        check(&self.api, "compact", unsafe { (self.api.peer_compact)(self.store) })
     }
 
     fn back_up(&self, dir: &Path) -> Outcome<()> {
