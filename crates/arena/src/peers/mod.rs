@@ -173,6 +173,11 @@ pub(crate) trait Engine: Sized + Sync {
         Ok(())
     }
 
+    /// Whether a read transaction is a snapshot; why there is nothing to begin, otherwise.
+    fn begins_snapshots(&self) -> Outcome<()> {
+        Ok(())
+    }
+
     /// Makes the store as small as the engine can make it in its place.
     fn compact(&mut self) -> Outcome<()> {
         Err(Fault::Absent("the arena knows no call that makes its store smaller in place".into()))

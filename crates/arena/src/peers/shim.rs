@@ -49,6 +49,8 @@ const TRIES: usize = 10_000;
 pub(crate) struct Shim {
     api: Api,
     store: Ptr,
+    /// Whether read transactions are snapshots.
+    snapshots: bool,
 }
 
 // SAFETY: the stores may be used by many threads at once, each with a session of its own.
@@ -88,7 +90,7 @@ impl Engine for Shim {
             Class::NoSync => 2,
             Class::Volatile => 3,
         };
-        let mut shim = Shim { api, store: null_mut() };
+        let mut shim = Shim { api, store: null_mut(), snapshots: variant != Variant::Berkeley };
         // SAFETY: the shims take one of these classes and a path that ends with zero; their
         // strings live for ever.
         unsafe {
@@ -113,6 +115,11 @@ impl Engine for Shim {
         let code = unsafe { (self.api.peer_session)(self.store, &mut session) };
         check(&self.api, "session", code)?;
         Ok(Thread { api: self.api, session, again: false })
+    }
+
+    fn begins_snapshots(&self) -> Outcome<()> {
+        let reason = "it reads without snapshots here: to begin a read does nothing";
+        if self.snapshots { Ok(()) } else { Err(Fault::Absent(reason.into())) }
     }
 
     fn flush(&self) -> Outcome<()> {

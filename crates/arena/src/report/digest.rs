@@ -229,10 +229,17 @@ fn figures_of(row: &Row, cell: &Cell) -> Vec<Option<f64>> {
     let share = |of: &dyn Fn(&Sample) -> f64, by: fn(&Sample) -> u64| {
         cell.of(|s| if by(s) > 0 { of(s) / by(s) as f64 } else { f64::NAN }).map(|s| s.median)
     };
-    // The kernel counts dirtied memory by folios, which may be many pages: only where nothing else
-    // tells what was written.
     let mapped = writes_through_a_map(&cell.engine);
-    let written = |c: &Costs| c.written_bytes.max(if mapped { c.dirtied_bytes } else { 0 }) as f64;
+    let written = |c: &Costs| match mapped {
+        true => c.dirtied_bytes.max(c.written_bytes) as f64,
+        false => c.written_bytes as f64,
+    };
+    // What is dirtied goes to the disk once, however often it is written before; but the kernel counts
+    // it by folios, which may be many pages.
+    let to_disk = |c: &Costs| match mapped {
+        true => c.dirtied_bytes as f64,
+        false => c.dirtied_bytes.min(c.written_bytes) as f64,
+    };
     let audit = |count: &dyn Fn(&Audit) -> u64| cell.audited(count);
     let median = |of: &dyn Fn(&Sample) -> f64| cell.of(of).map(|s| s.median);
     let figure = |figure: &Figure| match figure {
@@ -251,7 +258,7 @@ fn figures_of(row: &Row, cell: &Cell) -> Vec<Option<f64>> {
         Figure::User => each(&|c| c.user_s * 1e6),
         Figure::System => each(&|c| c.system_s * 1e6),
         Figure::Written => each(&written),
-        Figure::WriteAmplification => share(&|s| written(&s.settled), |s| s.user_bytes),
+        Figure::WriteAmplification => share(&|s| to_disk(&s.settled), |s| s.user_bytes),
         Figure::Fetched => each(&|c| c.fetched_bytes as f64),
         Figure::ReadAmplification => share(&|s| s.during.fetched_bytes as f64, |s| s.read_bytes),
         Figure::DeviceWrites => each(&|c| c.device_writes as f64),

@@ -344,7 +344,7 @@ impl<E: Engine> Yard<E> {
                 let keys = keys(flocks, Pick::Uniform);
                 reads::get_many(session, data, &keys, count as usize, bound)
             }
-            Work::Begin => reads::begin(session, bound),
+            Work::Begin => engine.begins_snapshots().and_then(|()| reads::begin(session, bound)),
             Work::Iterate => {
                 let records = flocks.iter().map(Flock::len).sum();
                 reads::iterate(session, records, bound)
