@@ -8,6 +8,7 @@ use crate::page::{
     leaf,
 };
 
+use super::balance;
 use super::cursor::Cursor;
 use super::lookup::descend_to_change;
 use super::remove::drop_tree;
@@ -310,7 +311,10 @@ pub(super) fn insert_at(
         keep_finger(tree, path);
         return Ok(Place { slot, index });
     }
-    split_leaf(ws, tree, path, key, shape)
+    match balance::share(ws, tree, &path, key, shape)? {
+        Some(place) => Ok(place),
+        None => split_leaf(ws, tree, path, key, shape),
+    }
 }
 
 fn split_leaf(
