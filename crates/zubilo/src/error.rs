@@ -98,6 +98,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// The process gets no more memory.
+    pub(crate) fn no_memory(op: &'static str) -> Error {
+        Error::Io { op, path: None, source: io::ErrorKind::OutOfMemory.into() }
+    }
+
     pub(crate) fn io(op: &'static str) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { op, path: None, source }
     }

@@ -93,6 +93,12 @@ impl Arena {
         let chunk = Memory::new(len).map_err(Error::io("get memory for changed pages"))?;
         let pages = chunk.len() / self.page_size;
         let base = chunk.base();
+        let lists = self.slots.try_reserve(pages).and_then(|()| {
+            // Giving a slot back cannot fail.
+            let all = self.slots.len() + pages;
+            self.free.try_reserve(all.saturating_sub(self.free.len()))
+        });
+        lists.map_err(|_| Error::no_memory("get memory for changed pages"))?;
         self.slots.extend((0..pages).map(|page| {
             // SAFETY: `pages` whole pages fit the chunk.
             let page = unsafe { base.add(page * self.page_size) };

@@ -6,4 +6,4 @@ pub(crate) mod arena;
 pub(crate) mod workspace;
 
 pub(crate) use arena::Arena;
-pub(crate) use workspace::{Freed, View, Workspace};
+pub(crate) use workspace::{Freed, View, Workspace, no_list, with_room};

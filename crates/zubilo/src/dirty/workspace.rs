@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::page::{self, Branch, Damage, FLAG_DIRTY_RUNS, Kind, header};
 use crate::space::Extent;
-use crate::tree::{Pages, Ref, RunRef, Snapshot};
+use crate::tree::{Pages, Ref, RunRef, Snapshot, any_dirty};
 
 use super::arena::{Arena, Level};
 
@@ -251,7 +251,7 @@ impl Workspace {
         let level = self.level();
         let slot = self.arena.alloc(level)?;
         if let Some(nested) = self.levels.last_mut() {
-            nested.owned.push(slot);
+            push(&mut nested.owned, slot).ok_or_else(no_list)?;
         }
         Ok(slot)
     }
@@ -280,7 +280,7 @@ impl Workspace {
             self.arena.set_hot(slot);
         }
         if let Some(nested) = self.levels.last_mut() {
-            nested.superseded.push(old);
+            push(&mut nested.superseded, old).ok_or_else(no_list)?;
         }
         Ok(slot)
     }
@@ -293,7 +293,7 @@ impl Workspace {
         if level > 0 || self.txn - birth <= HOT_AGE {
             self.arena.set_hot(slot);
         }
-        self.free_clean(at.0, 1, birth);
+        self.free_clean(at.0, 1, birth)?;
         Ok(slot)
     }
 
@@ -301,34 +301,46 @@ impl Workspace {
     pub(crate) fn drop_page(&mut self, at: Ref) -> Result<()> {
         let Some(slot) = at.slot() else {
             let birth = header::birth(self.view().page(at)?);
-            self.free_clean(at.0, 1, birth);
-            return Ok(());
+            return self.free_clean(at.0, 1, birth);
         };
         let level = self.level();
         match self.levels.last_mut() {
-            Some(nested) if self.arena.level(slot) != level => nested.superseded.push(slot),
+            Some(nested) if self.arena.level(slot) != level => {
+                push(&mut nested.superseded, slot).ok_or_else(no_list)?;
+            }
             _ => self.arena.release(slot),
         }
         Ok(())
     }
 
     /// Books pages of the file as no longer in use.
-    fn free_clean(&mut self, first: u64, count: u64, birth: u64) {
-        if birth == self.txn {
-            self.returned.push(Extent { first, count });
+    fn free_clean(&mut self, first: u64, count: u64, birth: u64) -> Result<()> {
+        let booked = if birth == self.txn {
+            push(&mut self.returned, Extent { first, count })
         } else {
-            self.freed.push(Freed { first, count, birth });
-        }
+            push(&mut self.freed, Freed { first, count, birth })
+        };
+        booked.ok_or_else(no_list)
     }
 
     // ---- value runs ----
 
-    /// Keeps a large value of `len` bytes in memory; the caller fills it.
-    pub(crate) fn new_run(&mut self, len: usize) -> Result<RunRef> {
+    /// Keeps a large value of `len` bytes in memory: `value` and zeros behind it, which the caller fills.
+    pub(crate) fn new_run(&mut self, len: usize, value: &[u8]) -> Result<RunRef> {
         let index = u32::try_from(self.runs.len())
             .map_err(|_| Error::Invalid("a transaction holds at most 2^32 large values"))?;
         let level = self.level();
-        self.runs.push(Some(DirtyRun { bytes: vec![0; len].into_boxed_slice(), level }));
+        let lack = || Error::no_memory("keep a large value");
+        let listed = self.levels.last_mut().is_none_or(|l| l.owned_runs.try_reserve(1).is_ok());
+        if !listed {
+            return Err(lack());
+        }
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).map_err(|_| lack())?;
+        bytes.extend_from_slice(value);
+        bytes.resize(len, 0);
+        let run = DirtyRun { bytes: bytes.into_boxed_slice(), level };
+        push(&mut self.runs, Some(run)).ok_or_else(lack)?;
         self.run_bytes += len as u64;
         if let Some(nested) = self.levels.last_mut() {
             nested.owned_runs.push(index);
@@ -351,19 +363,19 @@ impl Workspace {
     }
 
     /// Drops a large value that no record refers to any more.
-    pub(crate) fn drop_run(&mut self, run: &RunRef) {
+    pub(crate) fn drop_run(&mut self, run: &RunRef) -> Result<()> {
         let Some(index) = run.slot() else {
             let pages = run.pages(self.map.shift);
-            if pages > 0 {
-                self.free_clean(run.first, pages, run.birth);
-            }
-            return;
+            return if pages > 0 { self.free_clean(run.first, pages, run.birth) } else { Ok(()) };
         };
         let owned = self.owns_run(index);
         match self.levels.last_mut() {
-            Some(nested) if !owned => nested.superseded_runs.push(index),
+            Some(nested) if !owned => {
+                push(&mut nested.superseded_runs, index).ok_or_else(no_list)?;
+            }
             _ => self.forget_run(index),
         }
+        Ok(())
     }
 
     /// Frees the memory of a run, which is written or dropped.
@@ -375,17 +387,27 @@ impl Workspace {
 
     /// Pages that the runs in memory will fill.
     pub(crate) fn run_pages(&self) -> u64 {
-        self.run_sizes().iter().map(|(_, pages)| pages).sum()
+        self.each_run_size().map(|(_, pages)| pages).sum()
+    }
+
+    /// Values in memory, at most.
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.len()
     }
 
     /// Index and pages of each run in memory, by index.
-    pub(crate) fn run_sizes(&self) -> Vec<(u32, u64)> {
-        let runs = self.runs.iter().enumerate();
-        runs.filter_map(|(i, run)| {
+    pub(crate) fn run_sizes(&self) -> Result<Vec<(u32, u64)>> {
+        let runs = self.runs.iter().flatten().count();
+        let mut sizes = with_room(runs).ok_or_else(no_list)?;
+        sizes.extend(self.each_run_size());
+        Ok(sizes)
+    }
+
+    fn each_run_size(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.runs.iter().enumerate().filter_map(|(i, run)| {
             let len = run.as_ref()?.bytes.len() as u64;
             Some((i as u32, len.div_ceil(1 << self.map.shift)))
         })
-        .collect()
     }
 
     /// Frees a slot whose page was written early.
@@ -408,9 +430,19 @@ impl Workspace {
         });
     }
 
-    /// Hands the level's pages to the one outside.
-    pub(crate) fn commit_level(&mut self) {
-        let Some(inner) = self.levels.pop() else { return };
+    /// Hands the level's pages to the one outside. False if there is no memory for its lists: then the
+    /// level outside can only be undone.
+    pub(crate) fn commit_level(&mut self) -> bool {
+        let Some(inner) = self.levels.pop() else { return true };
+        if let Some(nested) = self.levels.last_mut() {
+            let room = nested.owned.try_reserve(inner.owned.len()).is_ok()
+                && nested.owned_runs.try_reserve(inner.owned_runs.len()).is_ok()
+                && nested.superseded.try_reserve(inner.superseded.len()).is_ok()
+                && nested.superseded_runs.try_reserve(inner.superseded_runs.len()).is_ok();
+            if !room {
+                return false;
+            }
+        }
         let outer = self.level();
         for slot in inner.superseded {
             self.drop_for(slot, outer);
@@ -443,6 +475,7 @@ impl Workspace {
             nested.owned.extend(inner.owned);
             nested.owned_runs.extend(inner.owned_runs);
         }
+        true
     }
 
     fn drop_for(&mut self, slot: u32, level: Level) {
@@ -477,13 +510,31 @@ fn check_clean(at: Ref, bytes: &[u8]) -> Result<()> {
     }
     if matches!(page::header::kind(bytes), Ok(Kind::Branch)) {
         let branch = Branch::new(bytes).map_err(at.damaged())?;
-        // One sum over all instead of a branch for each: this runs for every branch copied.
-        let all = branch.children().iter().fold(0, |all, c| all | u64::from_le_bytes(*c));
-        if Ref(all).slot().is_some() {
+        if any_dirty(branch.children()) {
             return Err(at.damaged()(Damage("a written branch with an unwritten child")));
         }
     }
     Ok(())
+}
+
+/// A list with room for so many; none if there is no memory for it.
+pub(crate) fn with_room<T>(items: usize) -> Option<Vec<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(items).ok()?;
+    Some(list)
+}
+
+/// Appends; none if there is no memory for it.
+#[inline]
+fn push<T>(list: &mut Vec<T>, item: T) -> Option<()> {
+    list.try_reserve(1).ok()?;
+    list.push(item);
+    Some(())
+}
+
+#[cold]
+pub(crate) fn no_list() -> Error {
+    Error::no_memory("list the pages of a transaction")
 }
 
 #[cold]

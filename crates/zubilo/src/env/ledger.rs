@@ -22,7 +22,10 @@ pub(crate) struct Books {
 }
 
 fn malformed(page: u64) -> impl Fn(Malformed) -> Error {
-    move |m| Error::Corrupted { page: PageNo(page), reason: m.0 }
+    move |m| match m {
+        Malformed::NO_MEMORY => Error::no_memory("read the books of free space"),
+        m => Error::Corrupted { page: PageNo(page), reason: m.0 },
+    }
 }
 
 fn blob_bytes<'p>(snapshot: &Snapshot<'p>, blob: &BlobRef) -> Result<&'p [u8]> {

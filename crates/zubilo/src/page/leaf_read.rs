@@ -105,6 +105,21 @@ impl<'p> Leaf<'p> {
         }
     }
 
+    /// Where `key` belongs, as far as the first and the last head tell: before all entries, behind
+    /// them, or neither is sure.
+    #[inline(always)]
+    pub(crate) fn side(&self, key: &SearchKey<'_>) -> Ordering {
+        if self.slots.plain || self.count() == 0 {
+            return Ordering::Equal;
+        }
+        match self.slots.head_for(key.norm()) {
+            Ok(head) if head < self.slots.head(0) => Ordering::Less,
+            Ok(head) if head > self.slots.head(self.count() - 1) => Ordering::Greater,
+            Ok(_) => Ordering::Equal,
+            Err(side) => side,
+        }
+    }
+
     /// The entry under `key`. As `search`, but the record is read only once, and a key is told
     /// from another only where they differ.
     #[inline(always)]

@@ -122,6 +122,7 @@ impl Salvage {
         let mut count = SalvageCount { gaps: outline.gaps, ..SalvageCount::default() };
         let fill = walk.fill(&outline);
         self.put_together(&walk, table, &outline, &fill, each, &mut count)?;
+        self.source.had_memory()?;
         Ok(count)
     }
 

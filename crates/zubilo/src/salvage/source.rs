@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::dirty::with_room;
 use crate::env::meta::{META_COUNT, META_SIZE, Meta};
 use crate::error::{Error, Result};
 use crate::page::header;
@@ -40,6 +42,8 @@ pub(super) struct Source {
     leaves: BTreeMap<u32, Vec<Found>>,
     /// Pages of trees with right checksums.
     pub(super) pages: u64,
+    /// Something was not read that may be whole.
+    lacked_memory: AtomicBool,
 }
 
 impl Source {
@@ -55,19 +59,28 @@ impl Source {
     }
 
     fn start(bytes: Bytes, len: u64, path: &Path) -> Result<Source> {
-        let mut source =
-            Source { bytes, len, shift: 12, metas: Vec::new(), leaves: BTreeMap::new(), pages: 0 };
+        let (metas, leaves, lacked_memory) = (Vec::new(), BTreeMap::new(), AtomicBool::new(false));
+        let mut source = Source { bytes, len, shift: 12, metas, leaves, pages: 0, lacked_memory };
         source.find_metas();
         if source.metas.is_empty() && !source.find_page_size() {
             let found = "no page of it is a store's";
             return Err(Error::NotAStore { path: Box::new(path.to_path_buf()), found });
         }
         source.scan();
+        source.had_memory()?;
         Ok(source)
     }
 
     pub(super) fn page_size(&self) -> usize {
         1 << self.shift
+    }
+
+    /// An error if anything could not be read for want of memory: it is not lost.
+    pub(super) fn had_memory(&self) -> Result<()> {
+        match self.lacked_memory.load(Ordering::Relaxed) {
+            true => Err(Error::no_memory("read what is left of a store")),
+            false => Ok(()),
+        }
     }
 
     /// Bytes of the file; none where it ends before or cannot be read.
@@ -77,14 +90,25 @@ impl Source {
             return None;
         }
         match &self.bytes {
-            Bytes::Memory(bytes) => bytes.get(at as usize..end as usize).map(<[u8]>::to_vec),
+            Bytes::Memory(bytes) => {
+                let mut out = self.room(len)?;
+                out.extend_from_slice(bytes.get(at as usize..end as usize)?);
+                Some(out)
+            }
             Bytes::File(file) => {
-                let mut out = vec![0; len];
+                let mut out = self.room(len)?;
+                out.resize(len, 0);
                 // A sector that cannot be read is a page that is lost.
                 file.read_exact_at(&mut out, at).ok()?;
                 Some(out)
             }
         }
+    }
+
+    fn room(&self, len: usize) -> Option<Vec<u8>> {
+        let room = with_room(len);
+        self.lacked_memory.fetch_or(room.is_none(), Ordering::Relaxed);
+        room
     }
 
     fn find_metas(&mut self) {
@@ -156,7 +180,11 @@ impl Source {
         self.pages += 1;
         if header::level(page) == 0 {
             let found = Found { birth: header::birth(page), page: n };
-            self.leaves.entry(header::table(page)).or_default().push(found);
+            let list = self.leaves.entry(header::table(page)).or_default();
+            match list.try_reserve(1) {
+                Ok(()) => list.push(found),
+                Err(_) => self.lacked_memory.store(true, Ordering::Relaxed),
+            }
         }
     }
 

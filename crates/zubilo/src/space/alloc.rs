@@ -4,7 +4,7 @@
 //! can be met at all is settled before the first page is taken.
 
 use super::free_map::{GROUP, Within};
-use super::{Extent, Policy, Space, Split};
+use super::{Extent, Policy, Space, Split, append};
 
 /// At most this share of the file is set aside for pages that are replaced often.
 const HOT_SHARE: u64 = 8;
@@ -84,9 +84,14 @@ impl Space {
         Extent { first, count: pages }
     }
 
+    /// Lists what was taken; what cannot be listed is lost to this account.
+    fn note(&mut self, extent: Extent, taken: &mut Vec<Extent>) {
+        self.lacks_memory |= !append(taken, extent);
+    }
+
     fn take_at(&mut self, first: u64, count: u64, taken: &mut Vec<Extent>) {
         self.free.remove(first, count);
-        taken.push(Extent { first, count });
+        self.note(Extent { first, count }, taken);
     }
 
     fn take_contiguous(&mut self, pages: u64, grow_to: u64, taken: &mut Vec<Extent>) {
@@ -100,7 +105,10 @@ impl Space {
             let tail = self.free_tail(left);
             let grow = grow_to.saturating_sub(self.end);
             if left - tail <= grow {
-                taken.push(self.take_tail(left, tail));
+                {
+                    let tail = self.take_tail(left, tail);
+                    self.note(tail, taken);
+                }
                 return;
             }
             match self.free.largest(Within::Cold) {
@@ -111,7 +119,10 @@ impl Space {
                 }
                 // All the tail that may be had is still the longest run.
                 _ if tail + grow > 0 => {
-                    taken.push(self.take_tail(tail + grow, tail));
+                    {
+                        let tail = self.take_tail(tail + grow, tail);
+                        self.note(tail, taken);
+                    }
                     left -= tail + grow;
                 }
                 _ => left -= self.take_last_resort(left, taken),
@@ -123,7 +134,10 @@ impl Space {
     /// found to be within the limit.
     fn take_last_resort(&mut self, left: u64, taken: &mut Vec<Extent>) -> u64 {
         let Some(run) = self.free.largest(Within::Hot) else {
-            taken.push(self.take_tail(left, 0));
+            {
+                let tail = self.take_tail(left, 0);
+                self.note(tail, taken);
+            }
             return left;
         };
         let count = run.count.min(left);
@@ -218,7 +232,10 @@ impl Space {
             left -= count;
         }
         if left > 0 {
-            taken.push(self.take_tail(left, 0));
+            {
+                let tail = self.take_tail(left, 0);
+                self.note(tail, taken);
+            }
         }
     }
 

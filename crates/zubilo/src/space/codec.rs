@@ -120,7 +120,7 @@ impl Delta {
         let txn = reader.number()?;
         let end = pages(reader.number()?, 0)?;
         let count = reader.items(2)?;
-        let mut allocated = Vec::with_capacity(count);
+        let mut allocated = room(count)?;
         let mut at = 0u64;
         for _ in 0..count {
             let first = at.wrapping_add_signed(unzigzag(reader.number()?));
@@ -131,11 +131,11 @@ impl Delta {
             }
             allocated.push(extent);
         }
-        if overlapping(&allocated) {
+        if overlapping(&allocated)? {
             return Err(Malformed("allocated extents overlap"));
         }
         let count = reader.items(2)?;
-        let mut released = Vec::with_capacity(count);
+        let mut released = room(count)?;
         let mut at = 0u64;
         for _ in 0..count {
             let head = reader.number()?;
@@ -152,10 +152,18 @@ impl Delta {
     }
 }
 
-fn overlapping(extents: &[Extent]) -> bool {
-    let mut sorted = extents.to_vec();
+/// A list with room for so many.
+fn room<T>(items: usize) -> Result<Vec<T>, Malformed> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(items).map_err(|_| Malformed::NO_MEMORY)?;
+    Ok(list)
+}
+
+fn overlapping(extents: &[Extent]) -> Result<bool, Malformed> {
+    let mut sorted = room(extents.len())?;
+    sorted.extend_from_slice(extents);
     sorted.sort_unstable();
-    sorted.windows(2).any(|pair| pair[0].end() > pair[1].first)
+    Ok(sorted.windows(2).any(|pair| pair[0].end() > pair[1].first))
 }
 
 impl Space {
@@ -233,7 +241,7 @@ impl Space {
         let mut space = Space::new(end);
         space.set_pins(pins);
         if !space.free.try_reserve(end) || !space.retired.try_reserve(end) {
-            return Err(Malformed("map of free pages does not fit into memory"));
+            return Err(Malformed::NO_MEMORY);
         }
         let mut at = 0;
         for index in 0..reader.items(2)? {

@@ -107,6 +107,11 @@ pub(crate) struct Split {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
+impl Malformed {
+    /// Nothing is wrong with the bytes: there is no memory to read them into.
+    pub(crate) const NO_MEMORY: Malformed = Malformed("there is no memory to read it");
+}
+
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0)
@@ -140,15 +145,36 @@ pub(crate) struct Space {
     hot_cursor: u64,
     /// A vector to reuse: commits make and drop a bucket each.
     spare: Vec<Retired>,
+    /// There was no memory for an entry: pages that are missing here must not be written down as such.
+    lacks_memory: bool,
 }
 
 /// How many freed extents `Policy::Recent` remembers at most.
 const RECENT_MAX: usize = 8192;
 
+/// Appends; false if there is no memory for it.
+#[inline]
+fn append<T>(list: &mut Vec<T>, item: T) -> bool {
+    let room = list.try_reserve(1).is_ok();
+    if room {
+        list.push(item);
+    }
+    room
+}
+
 impl Space {
     /// Pages `0..end` are used, nothing is free.
     pub(crate) fn new(end: u64) -> Space {
         Space { end: end.min(PAGES_MAX), ..Space::default() }
+    }
+
+    /// Whether something is missing for want of memory. The account is of no use then.
+    pub(crate) fn lacks_memory(&self) -> bool {
+        self.lacks_memory
+    }
+
+    pub(crate) fn lack_memory(&mut self) {
+        self.lacks_memory = true;
     }
 
     /// The first page never used.
@@ -250,12 +276,12 @@ impl Space {
         if let Some(bucket) = self.buckets.last_mut()
             && bucket.pin == pin
         {
-            bucket.entries.push(entry);
+            self.lacks_memory |= !append(&mut bucket.entries, entry);
             return false;
         }
         match self.buckets.binary_search_by_key(&pin, |bucket| bucket.pin) {
             Ok(at) => {
-                self.buckets[at].entries.push(entry);
+                self.lacks_memory |= !append(&mut self.buckets[at].entries, entry);
                 false
             }
             Err(at) => {
@@ -280,7 +306,8 @@ impl Space {
         if self.recent.len() >= RECENT_MAX {
             self.recent.drain(..RECENT_MAX / 2);
         }
-        self.recent.push(Extent { first, count });
+        // No more than a hint.
+        append(&mut self.recent, Extent { first, count });
     }
 
     /// Undoes an allocation: the pages are free at once; at the tail they lower the end again.

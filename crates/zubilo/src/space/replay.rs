@@ -37,7 +37,7 @@ impl Space {
         if stale {
             self.purge();
         }
-        Ok(())
+        if self.lacks_memory { Err(Malformed::NO_MEMORY) } else { Ok(()) }
     }
 
     /// Rebuilds the account at open: the base, if any, then deltas and pages as in `follow`.
@@ -80,7 +80,7 @@ impl Space {
         }
         let grown = end.saturating_sub(self.end);
         if !self.free.try_reserve(self.end + grown) || !self.retired.try_reserve(self.end + grown) {
-            return Err(Malformed("map of free pages does not fit into memory"));
+            return Err(Malformed::NO_MEMORY);
         }
         let mut stale = false;
         if end < self.end {

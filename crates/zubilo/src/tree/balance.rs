@@ -34,7 +34,7 @@ pub(super) fn share(
     tree: &mut Tree,
     path: &Path,
     key: &[u8],
-    shape: Shape,
+    shape: Shape<'_>,
 ) -> Result<Option<Place>> {
     let (Some(step), Some(up)) = (path.last(), path.len().checked_sub(2)) else { return Ok(None) };
     // A sorted load leaves full pages behind.
@@ -67,7 +67,7 @@ fn choose(
     path: &Path,
     index: usize,
     key: &[u8],
-    shape: Shape,
+    shape: Shape<'_>,
 ) -> Result<Option<Gift>> {
     let (step, full) = (path.steps()[path.len() - 2], path.steps()[path.len() - 1].page);
     let own = step.index as usize;
@@ -162,7 +162,7 @@ fn move_records(
     (full, other): (u32, u32),
     gift: &Gift,
     index: usize,
-    (key, shape): (&[u8], Shape),
+    (key, shape): (&[u8], Shape<'_>),
 ) -> Result<Place> {
     let damaged = |d: Damage| Ref::dirty(full).damaged()(d);
     let no_room = || damaged(Damage("a neighbour has less room than it seemed"));
@@ -176,7 +176,7 @@ fn move_records(
     for (n, i) in given.clone().enumerate() {
         if i == index {
             let put = leaf::insert(to, start + n, &tree.order, key, shape.kind, shape.len, align);
-            put.map_err(damaged)?.ok_or_else(no_room)?;
+            shape.store(put.map_err(damaged)?.ok_or_else(no_room)?);
             place = Some(Place { slot: other, index: start + n });
             continue;
         }
@@ -196,6 +196,6 @@ fn move_records(
     }
     let index = if gift.to_left { index - gift.count } else { index };
     let put = leaf::insert(from, index, &tree.order, key, shape.kind, shape.len, align);
-    put.map_err(damaged)?.ok_or_else(no_room)?;
+    shape.store(put.map_err(damaged)?.ok_or_else(no_room)?);
     Ok(Place { slot: full, index })
 }

@@ -29,7 +29,7 @@ pub(crate) mod seek;
 pub(crate) mod values;
 
 pub(crate) use desc::{TreeDesc, TreeOptions};
-pub(crate) use pages::{Pages, Ref, Snapshot};
+pub(crate) use pages::{Pages, Ref, Snapshot, any_dirty};
 pub(crate) use path::Path;
 pub(crate) use run::RunRef;
 

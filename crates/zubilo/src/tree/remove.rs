@@ -394,7 +394,7 @@ pub(super) fn drop_entries(
             Held::Run(run) => {
                 // The runs of a damaged leaf may claim any length.
                 dropped.run_pages = dropped.run_pages.saturating_add(run.pages(ws.page_shift()));
-                ws.drop_run(&run);
+                ws.drop_run(&run)?;
             }
             Held::Tree(desc) => {
                 dropped.value_pages = dropped.value_pages.saturating_add(desc.pages());

@@ -3,6 +3,7 @@
 
 use twox_hash::XxHash3_64;
 
+use crate::dirty::{no_list, with_room};
 use crate::env::ledger::{BLOB_HEAD, encode_head};
 use crate::env::meta::{BlobRef, LOG_CAPACITY, Meta};
 use crate::error::{Error, Result};
@@ -41,6 +42,23 @@ impl WriteTxn {
             delta.encoded_len() + 8
         };
         let len = estimate(&mut released, &mut delta);
+        let booked = self.book_delta(meta, delta, len, room)?;
+        let state = self.state.as_ref().ok_or(Error::TxnBroken)?;
+        if state.space.lacks_memory() {
+            // An account with gaps must not be written down.
+            return Err(no_list());
+        }
+        Ok(booked)
+    }
+
+    fn book_delta(
+        &mut self,
+        meta: &mut Meta,
+        mut delta: Delta,
+        len: usize,
+        room: usize,
+    ) -> Result<Booked> {
+        let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         if len <= room {
             state.space.retire(&delta.released);
             meta.end = finish(&mut delta, state.space.end(), &mut meta.log);
@@ -58,11 +76,11 @@ impl WriteTxn {
         let extent = self.blob_extent(bound)?;
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         state.space.retire(&delta.released);
-        let mut bytes = Vec::with_capacity(bound);
+        let mut bytes = with_room(bound).ok_or_else(no_list)?;
         bytes.extend_from_slice(&meta.log);
         // This commit's delta starts the new log, if it fits: an open finds by it the pages to
         // verify.
-        let mut own = Vec::new();
+        let mut own = with_room(delta.encoded_len() + 16).ok_or_else(no_list)?;
         meta.end = finish(&mut delta, state.space.end(), &mut own);
         meta.chain_end = meta.chain_end.max(meta.end);
         let in_log = own.len() <= LOG_CAPACITY / 2;
@@ -94,13 +112,13 @@ impl WriteTxn {
         let bound = BLOB_HEAD + state.space.encoded_len_bound() + 64;
         let extent = self.blob_extent(bound)?;
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        let mut bytes = Vec::new();
+        let mut bytes = with_room(state.space.encoded_len_bound()).ok_or_else(no_list)?;
         state.space.encode(&mut bytes);
         meta.base = self.write_book(extent, &BlobRef::default(), &bytes, meta.txn)?;
         meta.blob = BlobRef::default();
         meta.chain_len = 0;
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        let mut own = Vec::new();
+        let mut own = with_room(delta.encoded_len() + 16).ok_or_else(no_list)?;
         meta.end = finish(&mut delta, state.space.end(), &mut own);
         meta.chain_end = meta.end;
         let in_log = own.len() <= LOG_CAPACITY / 2;
@@ -128,7 +146,7 @@ impl WriteTxn {
         txn: u64,
     ) -> Result<BlobRef> {
         let len = (extent.count as usize) << self.ws.page_shift();
-        let mut bytes = Vec::with_capacity(len);
+        let mut bytes = with_room(len.max(body.len() + BLOB_HEAD)).ok_or_else(no_list)?;
         encode_head(before, body.len(), &mut bytes);
         bytes.extend_from_slice(body);
         if bytes.len() > len {

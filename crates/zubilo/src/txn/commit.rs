@@ -13,6 +13,7 @@
 
 use twox_hash::XxHash3_64;
 
+use crate::dirty::{no_list, with_room};
 use crate::env::Root;
 use crate::env::checkpoint::{MetaLock, flush, free_slot};
 use crate::env::log::Level;
@@ -82,13 +83,16 @@ impl WriteTxn {
         let mut allocated = extents;
         match has(Bug::SpilledForgotten) {
             true => self.ws.spilled.clear(),
-            false => allocated.append(&mut self.ws.spilled),
+            false => {
+                allocated.try_reserve(self.ws.spilled.len()).map_err(|_| no_list())?;
+                allocated.append(&mut self.ws.spilled);
+            }
         }
         allocated.sort_unstable_by_key(|e| e.first);
-        let allocated = merge(&allocated);
+        merge(&mut allocated);
         let pieces = allocated.len();
         let mut meta = self.next_meta()?;
-        let released = self.released(meta.txn);
+        let released = self.released(meta.txn)?;
         let booked = self.book(&mut meta, allocated, released)?;
         meta.digest = digest.unwrap_or(0);
         if let Some(state) = &mut self.state {
@@ -151,8 +155,8 @@ impl WriteTxn {
     fn write_pages(&mut self, pages: u64) -> Result<(Vec<Extent>, Option<u64>)> {
         let digest = self.verifiable(pages) && self.ws.spilled.is_empty();
         let allocated = self.allocate(pages)?;
-        let extents = allocated.all();
-        let mut layout = Layout::new(&mut self.ws, allocated);
+        let extents = allocated.all()?;
+        let mut layout = Layout::new(&mut self.ws, allocated)?;
         for table in self.tables.iter_mut().filter(|t| !t.gone) {
             let root = layout.tree(table.tree.desc.root, table.tree.desc.depth)?;
             if table.tree.desc.root != root {
@@ -199,7 +203,7 @@ impl WriteTxn {
         Ok(())
     }
 
-    fn released(&mut self, death: u64) -> Vec<Retired> {
+    fn released(&mut self, death: u64) -> Result<Vec<Retired>> {
         let mut freed = std::mem::take(&mut self.ws.freed);
         if has(Bug::FreedForgotten) {
             freed.clear();
@@ -210,7 +214,9 @@ impl WriteTxn {
             birth: f.birth,
             death,
         };
-        freed.into_iter().map(entry).collect()
+        let mut released = with_room(freed.len()).ok_or_else(no_list)?;
+        released.extend(freed.into_iter().map(entry));
+        Ok(released)
     }
 
     /// Meta, flush, publication.
@@ -268,15 +274,14 @@ impl WriteTxn {
 }
 
 /// Joins adjacent extents of a sorted list.
-fn merge(sorted: &[Extent]) -> Vec<Extent> {
-    let mut merged: Vec<Extent> = Vec::with_capacity(sorted.len());
-    for extent in sorted {
-        match merged.last_mut() {
-            Some(last) if last.first + last.count == extent.first => last.count += extent.count,
-            _ => merged.push(*extent),
+fn merge(sorted: &mut Vec<Extent>) {
+    sorted.dedup_by(|next, last| {
+        let adjacent = last.first + last.count == next.first;
+        if adjacent {
+            last.count += next.count;
         }
-    }
-    merged
+        adjacent
+    });
 }
 
 impl Layout<'_> {

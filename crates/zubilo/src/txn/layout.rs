@@ -8,13 +8,13 @@ use std::sync::OnceLock;
 
 use twox_hash::XxHash3_64;
 
-use crate::dirty::Workspace;
+use crate::dirty::{Workspace, no_list, with_room};
 use crate::env::EnvInner;
 use crate::error::{Error, Result};
 use crate::page::{Branch, Damage, FLAG_DIRTY_RUNS, Leaf, ValueKind, branch, header, leaf};
 use crate::platform::DataFile;
 use crate::space::Extent;
-use crate::tree::{Pages, Ref, RunRef, TreeDesc, rank, run};
+use crate::tree::{Pages, Ref, RunRef, TreeDesc, any_dirty, rank, run};
 
 /// Extents of the large values, by index of the value, when they have places of their own.
 pub(super) type RunPlaces = Option<Vec<(u32, Extent)>>;
@@ -29,12 +29,15 @@ pub(super) struct Allocated {
 
 impl Allocated {
     /// All extents, ascending.
-    pub(super) fn all(&self) -> Vec<Extent> {
-        let mut all = self.cold.clone();
+    pub(super) fn all(&self) -> Result<Vec<Extent>> {
+        let hot = self.hot.as_ref().map_or(0, Vec::len);
+        let runs = self.runs.as_ref().map_or(0, Vec::len);
+        let mut all = with_room(self.cold.len() + hot + runs).ok_or_else(no_list)?;
+        all.extend_from_slice(&self.cold);
         all.extend(self.hot.iter().flatten());
         all.extend(self.runs.iter().flatten().map(|(_, extent)| *extent));
         all.sort_unstable_by_key(|e| e.first);
-        all
+        Ok(all)
     }
 }
 
@@ -88,12 +91,12 @@ pub(super) struct Layout<'t> {
 }
 
 impl<'t> Layout<'t> {
-    pub(super) fn new(ws: &'t mut Workspace, allocated: Allocated) -> Layout<'t> {
+    pub(super) fn new(ws: &'t mut Workspace, allocated: Allocated) -> Result<Layout<'t>> {
         let (txn, level) = (ws.txn(), ws.level());
         let Allocated { cold, hot, runs } = allocated;
         let (places, hot) = (Places::new(cold), hot.map(Places::new));
-        let pieces = Vec::with_capacity(ws.arena().live());
-        Layout { ws, places, hot, run_places: runs, pieces, txn, level }
+        let pieces = with_room(ws.arena().live() + ws.runs()).ok_or_else(no_list)?;
+        Ok(Layout { ws, places, hot, run_places: runs, pieces, txn, level })
     }
 
     pub(super) fn workspace(&self) -> &Workspace {
@@ -183,8 +186,10 @@ impl<'t> Layout<'t> {
         let branch = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?;
         let children = branch.children().get(from..).unwrap_or_default();
         let dirty = |child: &[u8; 8]| Ref(u64::from_le_bytes(*child)).slot();
-        let found = children.iter().enumerate().find_map(|(i, c)| Some((from + i, dirty(c)?)));
-        Ok(found)
+        let (eights, _) = children.as_chunks::<8>();
+        let clean = 8 * eights.iter().take_while(|eight| !any_dirty(&eight[..])).count();
+        let mut rest = children.iter().enumerate().skip(clean);
+        Ok(rest.find_map(|(i, c)| Some((from + i, dirty(c)?))))
     }
 
     /// Lays out the large values and the trees of values that a leaf refers to; true when none is
@@ -283,7 +288,7 @@ impl Written {
     ) -> Result<Option<u64>> {
         self.pieces.sort_unstable_by_key(|(first, _)| *first);
         let mut hasher = digest.then(XxHash3_64::new);
-        let mut batch = Batch::new(env, self.pieces.len());
+        let mut batch = Batch::new(env, self.pieces.len())?;
         for (first, piece) in &self.pieces {
             let bytes = match piece {
                 Piece::Page(slot) => ws.arena().page(*slot),
@@ -346,10 +351,11 @@ struct Batch<'w> {
 
 impl<'w> Batch<'w> {
     /// For about so many pieces.
-    fn new(env: &'w EnvInner, pieces: usize) -> Batch<'w> {
+    fn new(env: &'w EnvInner, pieces: usize) -> Result<Batch<'w>> {
         let data = env.data.as_ref();
         let pieces = if data.writable().is_none() { pieces } else { 0 };
-        Batch { data, start: 0, end: 0, slices: Vec::with_capacity(pieces) }
+        let slices = with_room(pieces).ok_or_else(no_list)?;
+        Ok(Batch { data, start: 0, end: 0, slices })
     }
 
     fn add(&mut self, at: u64, bytes: &'w [u8]) -> Result<()> {
@@ -366,6 +372,7 @@ impl<'w> Batch<'w> {
             self.start = at;
         }
         self.end = at + bytes.len() as u64;
+        self.slices.try_reserve(1).map_err(|_| no_list())?;
         self.slices.push(IoSlice::new(bytes));
         Ok(())
     }
@@ -383,7 +390,7 @@ impl<'w> Batch<'w> {
 /// Writes bytes of their own to allocated pages, padded with zeros to whole pages.
 pub(super) fn write_blob(env: &EnvInner, first: u64, bytes: &[u8]) -> Result<()> {
     let pad = padding(bytes.len(), env.page_size());
-    let mut batch = Batch::new(env, 2);
+    let mut batch = Batch::new(env, 2)?;
     batch.add(first << env.shift, bytes)?;
     if !pad.is_empty() {
         batch.add((first << env.shift) + bytes.len() as u64, pad)?;

@@ -85,7 +85,9 @@ impl WriteTxn {
     /// there is none.
     pub fn commit_nested(&mut self) {
         let Some(inner) = self.savepoints.pop() else { return };
-        self.ws.commit_level();
+        if !self.ws.commit_level() {
+            self.broken = true;
+        }
         let level = self.savepoints.len() as u32;
         if let Some(outer) = self.savepoints.last_mut() {
             outer.main = outer.main.or(inner.main);

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::page::{self, ValueKind, leaf};
 use crate::tree::desc::ORDER_INTEGER;
-use crate::tree::insert::{Place, Put, Shape, mark_dirty_runs, put};
+use crate::tree::insert::{Put, Shape, mark_dirty_runs, put};
 use crate::tree::range::Bounds;
 use crate::tree::run::RUN_REF_SIZE;
 use crate::tree::{Ref, RunRef, lookup, pairs, remove, remove_range};
@@ -25,17 +25,6 @@ impl WriteTxn {
         self.check_key(key)
     }
 
-    pub(super) fn fill(&mut self, place: Place, bytes: &[u8]) -> Result<()> {
-        let page = self.ws.page_mut(place.slot)?;
-        let damaged = Ref::dirty(place.slot).damaged();
-        let to = leaf::value_mut(page, place.index).map_err(damaged)?;
-        if to.len() != bytes.len() {
-            return Err(Error::Invalid("a value's place has another size than the value"));
-        }
-        to.copy_from_slice(bytes);
-        Ok(())
-    }
-
     pub(super) fn put(
         &mut self,
         index: usize,
@@ -53,14 +42,8 @@ impl WriteTxn {
         }
         self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
-            let shape = Shape { kind: ValueKind::Inline, len: value.len() };
-            match put(ws, tree, key, shape, overwrite)? {
-                Put::Inserted(place) | Put::Replaced(place) => {
-                    txn.fill(place, value)?;
-                    Ok(true)
-                }
-                Put::Exists => Ok(false),
-            }
+            let shape = Shape::of(ValueKind::Inline, value);
+            Ok(!matches!(put(ws, tree, key, shape, overwrite)?, Put::Exists))
         })
     }
 
@@ -76,15 +59,8 @@ impl WriteTxn {
         }
         let early = value.len() as u64 > self.env.options.dirty_limit / 2;
         self.guarded(|txn| {
-            let run = if early {
-                txn.write_run(value)?
-            } else {
-                let run = txn.ws.new_run(value.len())?;
-                if let Some(to) = run.slot().and_then(|slot| txn.ws.dirty_run_mut(slot)) {
-                    to.copy_from_slice(value);
-                }
-                run
-            };
+            let run =
+                if early { txn.write_run(value)? } else { txn.ws.new_run(value.len(), value)? };
             txn.put_run(index, key, &run)?;
             Ok(true)
         })
@@ -93,7 +69,7 @@ impl WriteTxn {
     /// Stores the reference to a run under `key`.
     fn put_run(&mut self, index: usize, key: &[u8], run: &RunRef) -> Result<()> {
         let (ws, tree) = self.parts(index);
-        let shape = Shape { kind: ValueKind::Run, len: RUN_REF_SIZE };
+        let shape = Shape::room(ValueKind::Run, RUN_REF_SIZE);
         let (Put::Inserted(place) | Put::Replaced(place)) = put(ws, tree, key, shape, true)? else {
             return Ok(());
         };
@@ -116,7 +92,7 @@ impl WriteTxn {
         self.change(index)?;
         if key.len() + len > page::max_inline(self.ws.page_size()) {
             let run = self.guarded(|txn| {
-                let run = txn.ws.new_run(len)?;
+                let run = txn.ws.new_run(len, &[])?;
                 txn.put_run(index, key, &run)?;
                 Ok(run)
             })?;
@@ -125,7 +101,7 @@ impl WriteTxn {
         }
         let place = self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
-            let shape = Shape { kind: ValueKind::Inline, len };
+            let shape = Shape::room(ValueKind::Inline, len);
             match put(ws, tree, key, shape, true)? {
                 Put::Inserted(place) | Put::Replaced(place) => Ok(place),
                 Put::Exists => Err(Error::TxnBroken),

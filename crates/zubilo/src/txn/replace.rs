@@ -16,7 +16,11 @@ impl WriteTxn {
         if values > 1 {
             return Err(Error::ManyValues { values });
         }
-        Ok(self.get(index, key)?.map(<[u8]>::to_vec))
+        let Some(value) = self.get(index, key)? else { return Ok(None) };
+        let lack = || Error::no_memory("hand back a value");
+        let mut old = crate::dirty::with_room(value.len()).ok_or_else(lack)?;
+        old.extend_from_slice(value);
+        Ok(Some(old))
     }
 
     /// Puts `new` in the place of the only value of a key that is there.

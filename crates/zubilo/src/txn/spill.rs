@@ -1,6 +1,7 @@
 //! Transactions larger than memory: finished pages go to free space before the commit. They stay
 //! invisible (nothing durable refers to them) and can be taken back.
 
+use crate::dirty::{no_list, with_room};
 use crate::env::log::Level;
 use crate::error::{Error, Result};
 use crate::num::PageNo;
@@ -20,14 +21,18 @@ impl WriteTxn {
         self.env.log(Level::Info, what);
         let upper = self.ws.arena().live() as u64 + self.ws.run_pages();
         let allocated = self.allocate(upper)?;
-        let extents = allocated.all();
-        let written = self.write_early(allocated).inspect_err(|_| {
+        let extents = allocated.all()?;
+        let written = self.write_early(allocated).and_then(|written| {
+            self.book_spilled(&written, &extents)?;
+            Ok(written)
+        });
+        if let Err(error) = written {
             // Else an outer nesting level, which goes on, would miss them.
             if let Some(state) = &mut self.state {
                 extents.iter().for_each(|extent| state.space.give_back(*extent));
             }
-        })?;
-        self.book_spilled(&written, extents)?;
+            return Err(error);
+        }
         // What outer nesting levels own stays; do not try again for every record.
         let limit = self.env.options.dirty_limit;
         self.spill_at = limit.max(self.ws.dirty_bytes() + limit / 2);
@@ -35,7 +40,7 @@ impl WriteTxn {
     }
 
     fn write_early(&mut self, allocated: Allocated) -> Result<Written> {
-        let mut layout = Layout::new(&mut self.ws, allocated);
+        let mut layout = Layout::new(&mut self.ws, allocated)?;
         for table in self.tables.iter().filter(|t| !t.gone) {
             layout.below(table.tree.desc.root, table.tree.desc.depth)?;
         }
@@ -45,15 +50,23 @@ impl WriteTxn {
         Ok(written)
     }
 
-    /// Frees the memory of what was written; what was allocated but not used goes back.
-    fn book_spilled(&mut self, written: &Written, extents: Vec<Extent>) -> Result<()> {
-        let mut used: Vec<Extent> = Vec::new();
+    /// Frees the memory of what was written; what was allocated but not used goes back. After an error
+    /// nothing has changed.
+    fn book_spilled(&mut self, written: &Written, extents: &[Extent]) -> Result<()> {
+        // Neighbours in one extent are one piece, at least.
+        let mut used: Vec<Extent> = with_room(extents.len()).ok_or_else(no_list)?;
         for (first, count) in written.extents(self.ws.page_shift(), &self.ws) {
             match used.last_mut() {
                 Some(last) if last.first + last.count == first => last.count += count,
-                _ => used.push(Extent { first, count }),
+                _ => {
+                    used.try_reserve(1).map_err(|_| no_list())?;
+                    used.push(Extent { first, count });
+                }
             }
         }
+        let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
+        let unused = subtract(extents, &used)?;
+        self.ws.spilled.try_reserve(used.len()).map_err(|_| no_list())?;
         for (slot, index) in written.slots() {
             if let Some(slot) = slot {
                 self.ws.forget_slot(slot);
@@ -62,8 +75,7 @@ impl WriteTxn {
                 self.ws.forget_run(index);
             }
         }
-        let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        for extent in subtract(&extents, &used) {
+        for extent in unused {
             state.space.give_back(extent);
         }
         self.ws.extend(state.space.end());
@@ -97,8 +109,8 @@ impl WriteTxn {
         if !self.savepoints.is_empty() || self.ws.returned.is_empty() {
             return Ok(());
         }
+        let rest = subtract(&self.ws.spilled, &self.ws.returned)?;
         let returned = std::mem::take(&mut self.ws.returned);
-        let rest = subtract(&self.ws.spilled, &returned);
         if pages_of(&rest) + pages_of(&returned) != pages_of(&self.ws.spilled) {
             return Err(Error::Corrupted {
                 page: PageNo(returned.first().map_or(0, |e| e.first)),
@@ -120,7 +132,7 @@ impl WriteTxn {
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         let limit = self.env.page_limit(&geometry);
         let policy = if self.env.is_sync() { Policy::Contiguous } else { Policy::Recent };
-        let sizes = self.ws.run_sizes();
+        let sizes = self.ws.run_sizes()?;
         let hot = match policy {
             Policy::Contiguous => self.ws.arena().hot() as u64,
             Policy::Recent => 0,
@@ -132,6 +144,9 @@ impl WriteTxn {
             let run_pages = sizes.iter().map(|(_, size)| size).sum::<u64>();
             allocated = take(space, pages - run_pages - hot, hot, policy, limit);
             allocated = allocated.and_then(|a| take_runs(space, a, &sizes, limit));
+        }
+        if space.lacks_memory() {
+            return Err(no_list());
         }
         let allocated = allocated.ok_or_else(|| self.env.full(&geometry))?;
         if let Err(error) = self.env.ensure_len(&geometry, space.end()) {
@@ -159,7 +174,10 @@ fn take_runs(
     sizes: &[(u32, u64)],
     limit: u64,
 ) -> Option<Allocated> {
-    let mut runs = Vec::with_capacity(sizes.len());
+    let Some(mut runs) = with_room(sizes.len()) else {
+        space.lack_memory();
+        return None;
+    };
     for (index, size) in sizes {
         match space.allocate_run(*size, limit) {
             Some(extent) => runs.push((*index, extent)),
@@ -175,8 +193,11 @@ fn take_runs(
 }
 
 fn give_back(space: &mut Space, allocated: Option<Allocated>) {
-    let all = allocated.map(|a| a.all()).unwrap_or_default();
-    all.into_iter().for_each(|extent| space.give_back(extent));
+    match allocated.map(|a| a.all()) {
+        Some(Ok(all)) => all.into_iter().for_each(|extent| space.give_back(extent)),
+        Some(Err(_)) => space.lack_memory(),
+        None => {}
+    }
 }
 
 /// What a small store may have besides, in commits of the size at hand: where a commit replaces a
@@ -201,15 +222,17 @@ fn pages_of(extents: &[Extent]) -> u128 {
 }
 
 /// The pages of `from` that are not in `taken`; both are lists of disjoint extents.
-pub(super) fn subtract(from: &[Extent], taken: &[Extent]) -> Vec<Extent> {
+pub(super) fn subtract(from: &[Extent], taken: &[Extent]) -> Result<Vec<Extent>> {
     let sorted = |list: &[Extent]| {
-        let mut list = list.to_vec();
-        list.sort_unstable_by_key(|e| e.first);
-        list
+        let mut copy = with_room(list.len()).ok_or_else(no_list)?;
+        copy.extend_from_slice(list);
+        copy.sort_unstable_by_key(|e| e.first);
+        Ok(copy)
     };
-    let mut taken = sorted(taken).into_iter().peekable();
-    let mut rest = Vec::new();
-    for extent in sorted(from) {
+    // Each that is taken cuts one extent in two, at most.
+    let mut rest = with_room(from.len() + taken.len()).ok_or_else(no_list)?;
+    let mut taken = sorted(taken)?.into_iter().peekable();
+    for extent in sorted(from)? {
         let (mut first, end) = (extent.first, extent.first + extent.count);
         while let Some(t) = taken.peek().copied().filter(|t| t.first < end) {
             if t.first > first {
@@ -225,7 +248,7 @@ pub(super) fn subtract(from: &[Extent], taken: &[Extent]) -> Vec<Extent> {
             rest.push(Extent { first, count: end - first });
         }
     }
-    rest
+    Ok(rest)
 }
 
 #[cfg(test)]
@@ -234,6 +257,7 @@ mod tests {
 
     #[test]
     fn subtracting_extents_leaves_the_rest() {
+        let subtract = |from: &[Extent], taken: &[Extent]| subtract(from, taken).unwrap();
         let e = |first, count| Extent { first, count };
         assert_eq!(subtract(&[e(0, 10)], &[]), [e(0, 10)]);
         assert_eq!(subtract(&[e(0, 10)], &[e(0, 10)]), []);
