@@ -101,7 +101,7 @@ fn any_records(options: &TableOptions, backwards: bool, rng: &mut Rng) -> Result
         }
         write.commit()?;
         let read = env.read()?;
-        let table = read.table("t")?;
+        let table = read.table_with("t", options)?;
         let mut expected: Vec<_> = model.iter().collect();
         if backwards {
             expected.sort_by(|a, b| a.0.iter().rev().cmp(b.0.iter().rev()));
