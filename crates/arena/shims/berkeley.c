@@ -269,6 +269,11 @@ int peer_backup(void *of, const char *dir) {
     return store->env->backup(store->env, dir, DB_CREATE | DB_BACKUP_SINGLE_DIR);
 }
 
+int peer_compact(void *of) {
+    struct store *store = of;
+    return store->db->compact(store->db, NULL, NULL, NULL, NULL, DB_FREE_SPACE, NULL);
+}
+
 int peer_tables(void *of) {
     static const char *const names[] = {"pairs0", "pairs1"};
     struct store *store = of;

@@ -43,6 +43,9 @@ void peer_rest(void *session);
 /* Copies the open store to a directory that is there and empty. */
 int peer_backup(void *store, const char *dir);
 
+/* Makes the store as small as the engine can in its place. */
+int peer_compact(void *store);
+
 /* Tables of pairs beside the records, many values under a key: 0 and 1. Opened before any session that
  * uses them. */
 enum { PEER_PAIRS = 2 };

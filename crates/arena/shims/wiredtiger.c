@@ -253,6 +253,18 @@ int peer_backup(void *store, const char *dir) {
     return code;
 }
 
+int peer_compact(void *store) {
+    WT_CONNECTION *connection = store;
+    WT_SESSION *session;
+    int code;
+
+    if ((code = connection->open_session(connection, NULL, NULL, &session)) != 0)
+        return code;
+    code = session->compact(session, URI, "timeout=0");
+    session->close(session, NULL);
+    return code;
+}
+
 int peer_tables(void *store) {
     WT_CONNECTION *connection = store;
     WT_SESSION *session;

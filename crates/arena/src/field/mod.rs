@@ -146,7 +146,14 @@ impl Field<'_> {
                 fill: stage.fill,
                 memory: stage.memory,
             };
+            let (need, free) = (stage.space(), crate::disk::free(root));
             let (child, reply) = match Child::start(&self.program, entry.name) {
+                // A full disk would spoil what the others measure.
+                Ok(_) if need > free => {
+                    let (need, free) = (need >> 20, free >> 20);
+                    let reason = format!("{need} MiB of disk are needed, {free} MiB are free");
+                    (None, Reply::Failed { reason })
+                }
                 Ok(mut child) => {
                     let reply = child.ask(&command, &dir, PATIENCE).0;
                     (Some(child), reply)

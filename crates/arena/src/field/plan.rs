@@ -20,6 +20,17 @@ pub(crate) struct Stage {
     pub(crate) kill: bool,
 }
 
+impl Stage {
+    /// Bytes of disk that an engine may need.
+    pub(super) fn space(&self) -> u64 {
+        let value = match self.shape.values {
+            Values::Fixed(bytes) => bytes,
+            Values::Mixed => 1024,
+        };
+        2 * self.shape.records * (u64::from(value) + 64) + (64 << 20)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     pub(crate) name: String,

@@ -4,13 +4,15 @@
 //! `PersistMode::Buffer`, the default; the journal reaches the kernel with each commit, and each
 //! batch in it has a checksum, so a power cut leaves a prefix. VOLATILE: `manual_journal_persist`,
 //! the journal stays in the process's buffer. A journal cannot be left out. Compression off: the
-//! values of the arena cannot be compressed.
+//! values of the arena cannot be compressed. Large values are kept apart from keys, as its
+//! documentation advises.
 
 use std::path::Path;
 
 use fjall::config::CompressionPolicy;
 use fjall::{
-    Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable, Snapshot,
+    CompressionType, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions,
+    OwnedWriteBatch, PersistMode, Readable, Snapshot,
 };
 
 use super::tables::{Change, Find, PAIRS, Place, joined, value_of};
@@ -58,7 +60,11 @@ impl Engine for Fjall {
         };
         let about = About {
             version: super::locked("fjall"),
-            settings: format!("{persisted}, cache {} MiB, no compression", cache() >> 20),
+            settings: format!(
+                "{persisted}, cache {} MiB, no compression{}",
+                cache() >> 20,
+                if super::large_values() { ", values apart from keys" } else { "" }
+            ),
             why: "PersistMode's documentation; workers by default".into(),
         };
         Ok((Fjall { db, records, pairs: Vec::new(), persist }, about))
@@ -80,6 +86,10 @@ impl Engine for Fjall {
         Ok(())
     }
 
+    fn compact(&mut self) -> Outcome<()> {
+        self.records.major_compact().map_err(Fault::of("major_compact"))
+    }
+
     fn settle(&self) -> Outcome<()> {
         super::until_quiet(|| {
             Ok(self.db.active_compactions() == 0 && self.db.outstanding_flushes() == 0)
@@ -88,7 +98,10 @@ impl Engine for Fjall {
 }
 
 fn options() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default().data_block_compression_policy(CompressionPolicy::disabled())
+    let options = KeyspaceCreateOptions::default()
+        .data_block_compression_policy(CompressionPolicy::disabled());
+    let apart = KvSeparationOptions::default().compression(CompressionType::None);
+    options.with_kv_separation(super::large_values().then_some(apart))
 }
 
 impl Session for &Fjall {

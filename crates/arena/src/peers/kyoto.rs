@@ -114,6 +114,10 @@ impl Engine for Kyoto {
         Ok(self)
     }
 
+    fn begins_snapshots(&self) -> Outcome<()> {
+        Err(Fault::Absent("it has no snapshots: to begin a read does nothing".into()))
+    }
+
     fn flush(&self) -> Outcome<()> {
         // SAFETY: the store is open; no processor is given.
         let done =

@@ -299,7 +299,9 @@ impl Engine for Lmdb {
     }
 
     fn back_up(&self, dir: &Path) -> Outcome<()> {
-        self.store.copy(&dl::c_path(&dir.join("lmdb"))?)
+        self.store.copy(&dl::c_path(&dir.join("lmdb"))?)?;
+        // The call leaves that to its user.
+        super::flush_files(dir)
     }
 
     fn flush(&self) -> Outcome<()> {

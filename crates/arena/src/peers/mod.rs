@@ -26,10 +26,10 @@ pub(crate) mod zubilo;
 
 use std::fmt::Display;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::spec::Class;
+use crate::spec::{Class, Values};
 use tables::{Change, Find};
 
 /// Why an engine does not do what is asked.
@@ -64,6 +64,21 @@ fn cache() -> usize {
 /// buffers. All of it again without a limit.
 pub(crate) fn share_memory(limit: Option<u64>) {
     CACHE_NOW.store(limit.map_or(CACHE, |bytes| bytes as usize / 2), Ordering::Relaxed);
+}
+
+static LARGE_VALUES: AtomicBool = AtomicBool::new(false);
+
+/// Values from here on have settings of their own in engines that can keep them apart from keys.
+const LARGE_VALUE: u32 = 4096;
+
+/// Tells what values the stores opened from now on will have.
+pub(crate) fn expect_values(values: Values) {
+    let large = matches!(values, Values::Fixed(LARGE_VALUE..));
+    LARGE_VALUES.store(large, Ordering::Relaxed);
+}
+
+fn large_values() -> bool {
+    LARGE_VALUES.load(Ordering::Relaxed)
 }
 
 /// Waits until `quiet` has said yes three times in a row, at most two minutes.
@@ -155,6 +170,11 @@ pub(crate) trait Engine: Sized + Sync {
 
     /// Whether others may write while a reader holds its snapshot; why not, otherwise.
     fn writes_beside_readers(&self) -> Outcome<()> {
+        Ok(())
+    }
+
+    /// Whether a read transaction is a snapshot; why there is nothing to begin, otherwise.
+    fn begins_snapshots(&self) -> Outcome<()> {
         Ok(())
     }
 
@@ -280,6 +300,12 @@ pub(crate) enum Variant {
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
+}
+
+/// Whether an entry changes its files through a writable map, where no call tells how much. The others
+/// hand all that they write to the kernel.
+pub(crate) fn writes_through_a_map(entry: &str) -> bool {
+    entry.ends_with("-map") || entry == "kyoto"
 }
 
 const fn entry(name: &'static str, what: &'static str) -> Entry {

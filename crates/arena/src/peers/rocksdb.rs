@@ -4,7 +4,7 @@
 //! reaches the kernel with the log, whose records have checksums, so a power cut leaves a prefix.
 //! VOLATILE: `disableWAL`. A transaction is a write batch; reads in it see the last commit. Bloom
 //! filters of 10 bits, a cache, dynamic level sizes as its tuning guide says; compression off: the
-//! values of the arena cannot be compressed.
+//! values of the arena cannot be compressed. Large values go to blob files, as its wiki advises.
 
 use std::ffi::{c_char, c_int, c_uchar};
 use std::path::Path;
@@ -19,6 +19,8 @@ dl::functions!(Own {
     fn rocksdb_options_increase_parallelism(Ptr, c_int);
     fn rocksdb_options_set_level_compaction_dynamic_level_bytes(Ptr, c_uchar);
     fn rocksdb_options_set_block_based_table_factory(Ptr, Ptr);
+    fn rocksdb_options_set_enable_blob_files(Ptr, c_uchar);
+    fn rocksdb_options_set_enable_blob_gc(Ptr, c_uchar);
     fn rocksdb_block_based_options_create() -> Ptr;
     fn rocksdb_block_based_options_set_filter_policy(Ptr, Ptr);
     fn rocksdb_block_based_options_set_block_cache(Ptr, Ptr);
@@ -130,7 +132,7 @@ impl Engine for Rocks {
         let path = dl::c_path(&dir.join("rocksdb"))?;
         let log = class != Class::Volatile;
         let threads = std::thread::available_parallelism().map_or(2, |n| n.get()).max(2);
-        let mut family = null_mut();
+        let (mut family, large) = (null_mut(), super::large_values());
         // SAFETY: handles are made and used as the header says; options live as long as the process.
         let (db, write) = unsafe {
             let options = (calls.options_create)();
@@ -138,6 +140,10 @@ impl Engine for Rocks {
             (own.rocksdb_options_increase_parallelism)(options, threads as c_int);
             (calls.options_set_compression)(options, 0);
             (own.rocksdb_options_set_level_compaction_dynamic_level_bytes)(options, 1);
+            if large {
+                (own.rocksdb_options_set_enable_blob_files)(options, 1);
+                (own.rocksdb_options_set_enable_blob_gc)(options, 1);
+            }
             let table = (own.rocksdb_block_based_options_create)();
             let filter = (own.rocksdb_filterpolicy_create_bloom_full)(10.0);
             (own.rocksdb_block_based_options_set_filter_policy)(table, filter);
@@ -163,10 +169,11 @@ impl Engine for Rocks {
             version: "7.8".into(),
             settings: format!(
                 "{how}; write batches, bloom 10 bits, block cache {} MiB, {threads} threads, \
-                 dynamic levels, no compression",
-                cache() >> 20
+                 dynamic levels, no compression{}",
+                cache() >> 20,
+                if large { ", blob files with garbage collection" } else { "" }
             ),
-            why: "its wiki: Basic Operations (synchronous writes), Setup Options and Basic Tuning"
+            why: "its wiki: Basic Operations (synchronous writes), Setup Options and Basic Tuning, BlobDB"
                 .into(),
         };
         Ok((

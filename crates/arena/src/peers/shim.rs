@@ -33,6 +33,7 @@ dl::functions!(Api {
     fn peer_next(Ptr, *mut *const u8, *mut usize, *mut *const u8, *mut usize) -> c_int;
     fn peer_rest(Ptr);
     fn peer_backup(Ptr, *const c_char) -> c_int;
+    fn peer_compact(Ptr) -> c_int;
     fn peer_tables(Ptr) -> c_int;
     fn peer_pair(Ptr, c_int, *const u8, usize, *const u8, usize, c_int) -> c_int;
     fn peer_find(Ptr, c_int, *const u8, usize, u64, c_int, See, Ptr, *mut u64) -> c_int;
@@ -48,6 +49,8 @@ const TRIES: usize = 10_000;
 pub(crate) struct Shim {
     api: Api,
     store: Ptr,
+    /// Whether read transactions are snapshots.
+    snapshots: bool,
 }
 
 // SAFETY: the stores may be used by many threads at once, each with a session of its own.
@@ -87,7 +90,7 @@ impl Engine for Shim {
             Class::NoSync => 2,
             Class::Volatile => 3,
         };
-        let mut shim = Shim { api, store: null_mut() };
+        let mut shim = Shim { api, store: null_mut(), snapshots: variant != Variant::Berkeley };
         // SAFETY: the shims take one of these classes and a path that ends with zero; their
         // strings live for ever.
         unsafe {
@@ -114,6 +117,11 @@ impl Engine for Shim {
         Ok(Thread { api: self.api, session, again: false })
     }
 
+    fn begins_snapshots(&self) -> Outcome<()> {
+        let reason = "it reads without snapshots here: to begin a read does nothing";
+        if self.snapshots { Ok(()) } else { Err(Fault::Absent(reason.into())) }
+    }
+
     fn flush(&self) -> Outcome<()> {
         // SAFETY: the store is open.
         check(&self.api, "flush", unsafe { (self.api.peer_flush)(self.store) })
@@ -122,6 +130,11 @@ impl Engine for Shim {
     fn open_tables(&mut self) -> Outcome<()> {
         // SAFETY: the store is open.
         check(&self.api, "open tables", unsafe { (self.api.peer_tables)(self.store) })
+    }
+
+    fn compact(&mut self) -> Outcome<()> {
+        // SAFETY: the store is open.
+        check(&self.api, "compact", unsafe { (self.api.peer_compact)(self.store) })
     }
 
     fn back_up(&self, dir: &Path) -> Outcome<()> {

@@ -68,6 +68,10 @@ impl Engine for Sled {
         Ok(Thread { db: self.handle()?, flush: self.flush })
     }
 
+    fn begins_snapshots(&self) -> Outcome<()> {
+        Err(Fault::Absent("it has no snapshots: to begin a read does nothing".into()))
+    }
+
     fn flush(&self) -> Outcome<()> {
         self.handle()?.flush().map(drop).map_err(Fault::of("flush"))
     }

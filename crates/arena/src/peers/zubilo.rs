@@ -1,7 +1,8 @@
 //! Zubilo through its own interface.
 //!
 //! SYNC `Durability::Sync`, LAZY `Durability::LAZY`, NOSYNC and VOLATILE `Durability::NoSync`: the
-//! options of these names, everything else by default. `zubilo-map` adds `writable_map`.
+//! options of these names, everything else by default. `zubilo-map` adds `writable_map`, which has
+//! an effect without flushes only.
 
 use std::path::Path;
 
@@ -42,6 +43,10 @@ impl Engine for Zubilo {
             Class::NoSync | Class::Volatile => Durability::NoSync,
         };
         let map = variant == Variant::Map;
+        if map && matches!(class, Class::Sync | Class::Lazy) {
+            let reason = "where flushes follow, the option changes nothing: see zubilo";
+            return Err(Fault::Absent(reason.into()));
+        }
         let options = Options::new().durability(durability).writable_map(map);
         let env = options.open(dir.join("zubilo")).map_err(Fault::of("open"))?;
         let mut write = env.write().map_err(Fault::of("begin"))?;

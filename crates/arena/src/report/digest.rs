@@ -7,6 +7,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::record::{Cell, Ending, Entrant, Report, Row, latencies, rate, readers_rate};
+use crate::peers::writes_through_a_map;
 use crate::spec::{Audit, Class, Costs, Sample, Shape, Work};
 
 macro_rules! figures {
@@ -228,6 +229,17 @@ fn figures_of(row: &Row, cell: &Cell) -> Vec<Option<f64>> {
     let share = |of: &dyn Fn(&Sample) -> f64, by: fn(&Sample) -> u64| {
         cell.of(|s| if by(s) > 0 { of(s) / by(s) as f64 } else { f64::NAN }).map(|s| s.median)
     };
+    let mapped = writes_through_a_map(&cell.engine);
+    let written = |c: &Costs| match mapped {
+        true => c.dirtied_bytes.max(c.written_bytes) as f64,
+        false => c.written_bytes as f64,
+    };
+    // What is dirtied goes to the disk once, however often it is written before; but the kernel counts
+    // it by folios, which may be many pages.
+    let to_disk = |c: &Costs| match mapped {
+        true => c.dirtied_bytes as f64,
+        false => c.dirtied_bytes.min(c.written_bytes) as f64,
+    };
     let audit = |count: &dyn Fn(&Audit) -> u64| cell.audited(count);
     let median = |of: &dyn Fn(&Sample) -> f64| cell.of(of).map(|s| s.median);
     let figure = |figure: &Figure| match figure {
@@ -245,8 +257,8 @@ fn figures_of(row: &Row, cell: &Cell) -> Vec<Option<f64>> {
         Figure::Max => own.map(|l| l.max),
         Figure::User => each(&|c| c.user_s * 1e6),
         Figure::System => each(&|c| c.system_s * 1e6),
-        Figure::Written => each(&|c| c.dirtied_bytes as f64),
-        Figure::WriteAmplification => share(&|s| s.settled.dirtied_bytes as f64, |s| s.user_bytes),
+        Figure::Written => each(&written),
+        Figure::WriteAmplification => share(&|s| to_disk(&s.settled), |s| s.user_bytes),
         Figure::Fetched => each(&|c| c.fetched_bytes as f64),
         Figure::ReadAmplification => share(&|s| s.during.fetched_bytes as f64, |s| s.read_bytes),
         Figure::DeviceWrites => each(&|c| c.device_writes as f64),
@@ -290,6 +302,15 @@ mod tests {
         assert_eq!(cell(&again, "lmdb").get(Figure::WriteAmplification), Some(4.0));
         assert!((cell(&again, "lmdb").cpu().unwrap() - 3.0).abs() < 1e-2);
         assert_eq!(again.present().collect::<Vec<_>>(), ["zubilo", "lmdb"]);
+    }
+
+    #[test]
+    fn what_a_map_takes_is_told_by_what_is_dirtied() {
+        let mut report = two_engines();
+        report.stages[0].rows[0].cells[1].engine = "lmdb-map".into();
+        let digest = Digest::of(&report);
+        let written = |engine| digest.stages[0].rows[0].cell(engine)?.get(Figure::Written);
+        assert_eq!((written("zubilo"), written("lmdb-map")), (Some(400.0), Some(6400.0)));
     }
 
     #[test]

@@ -18,8 +18,8 @@ td:first-child,th:first-child,.l td,.l th{text-align:left}.l td{white-space:norm
 td{print-color-adjust:exact;-webkit-print-color-adjust:exact}\
 .r td:nth-child(2),.e td:nth-child(2){background:linear-gradient(90deg,#c3d4e3 calc(var(--w,0)*1%),transparent 0)}\
 .r tr:nth-child(2) td:nth-child(2){background:linear-gradient(90deg,#6fa3d0 calc(var(--w,0)*1%),transparent 0)}\
-.r td:nth-child(2){min-width:150px}.r td:nth-child(5){background:linear-gradient(90deg,#f3dcb8 calc(var(--w,0)*1%),transparent 0)}\
-.r td:nth-child(4){min-width:170px;background:linear-gradient(90deg,transparent calc(var(--d)*1% - .6%),#222 0 calc(var(--d)*1%),transparent 0),\
+.r td:nth-child(2){min-width:150px}.r td:nth-child(6){background:linear-gradient(90deg,#f3dcb8 calc(var(--w,0)*1%),transparent 0)}\
+.r td:nth-child(4){min-width:150px;background:linear-gradient(90deg,transparent calc(var(--d)*1% - .6%),#222 0 calc(var(--d)*1%),transparent 0),\
 linear-gradient(90deg,transparent calc(var(--a)*1%),#dfe8ef 0 calc(var(--b)*1%),#7a93a8 0 calc(var(--c)*1%),#dfe8ef 0 calc(var(--e)*1%),transparent 0)}\
 .f{background:#fbe3c0}.s{background:#e7eff6}\
 svg{width:560px;max-width:100%}svg text{font:11px system-ui,sans-serif}svg .t{font-weight:600;font-size:13px}\
@@ -57,7 +57,7 @@ fn environment(page: &mut String, digest: &Digest) {
     page.push_str(
         "</table><p>Each figure is the median of interleaved rounds. Every read is verified. A bar ends at its value, \
          the longest is the greatest of its column. The band of latencies has a logarithmic scale: pale from the least to the most, \
-         dark from 50 to 99 %, a stroke at 99.9 %. Costs are for each operation, work in the background included. \
+         dark from 50 to 99 %, a stroke at 99.9 %. Costs are for each operation, work in the background included; the figures that are left out here (mean, root of the mean square, page faults and more) are in the JSON and the CSV. \
          Classes of durability: ",
     );
     for class in Class::ALL {
@@ -212,17 +212,24 @@ fn endings(page: &mut String, endings: &[Ending]) {
     page.push_str("</section>");
 }
 
-/// The space that stores took over their transactions.
+/// The space that stores took over their transactions, beyond what they had at first: some have taken
+/// far more than they need by then.
 fn growth(row: &RowDigest) -> String {
     let curve = |cell: &CellDigest| {
         // Each second look is enough for a curve, with the last.
         let looks = cell.growth.iter().rev().step_by(2).rev();
-        let points = looks.map(|g| (g.0 as f64, g.1 as f64 / 1e6)).collect();
+        let first = cell.growth.first().map_or(0, |g| g.1);
+        let more = |bytes: u64| bytes.saturating_sub(first) as f64 / 1e6;
+        let points = looks.map(|g| (g.0 as f64, more(g.1))).collect();
         Curve { name: cell.engine.clone(), points }
     };
     let all: Vec<Curve> =
         row.cells.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect();
-    if all.is_empty() { String::new() } else { curves("MB on disk", "transactions", &all) }
+    if all.is_empty() {
+        String::new()
+    } else {
+        curves("MB more on disk than at first", "transactions", &all)
+    }
 }
 
 /// Curves over the number of threads, where rows differ in nothing else.
@@ -265,16 +272,19 @@ fn scaling(page: &mut String, stage: &StageDigest) {
 /// What an operation cost: a heading, the figure, whether it says anything beside readers only. The
 /// figures that are left out here are in the JSON.
 type Cost = (&'static str, fn(&CellDigest) -> Option<f64>, bool);
-const COSTS: [Cost; 10] = [
+const COSTS: [Cost; 13] = [
     ("CPU us", CellDigest::cpu, true),
+    ("of it system", |c| c.get(Figure::System), true),
     ("B written", |c| c.get(Figure::Written), false),
     ("per B put", |c| c.get(Figure::WriteAmplification), false),
     ("B fetched per B read", |c| c.get(Figure::ReadAmplification), true),
     ("device writes", |c| c.get(Figure::DeviceWrites), false),
     ("calls", |c| c.get(Figure::Calls), true),
+    ("write calls", |c| c.get(Figure::Writes), false),
     ("flushes", |c| c.get(Figure::Flushes), false),
     ("memory MB", |c| c.get(Figure::Memory), true),
     ("disk MB", |c| c.get(Figure::Disk), false),
+    ("at its peak", |c| c.get(Figure::DiskPeak), false),
     ("", |c| c.get(Figure::BesideRate), true),
 ];
 
@@ -295,7 +305,7 @@ fn row_section(page: &mut String, row: &RowDigest) {
     let _ = write!(
         page,
         "<section><h3>{}</h3><div class=wide><table class=r><tr><th>engine<th>operations a second<th>x base\
-         <th>latency: 50, 99 %",
+         <th>latency<th>50, 99, 99.9 %, most",
         escape(&row.name)
     );
     let shown = |cost: &&Cost| {
@@ -316,11 +326,11 @@ fn row_section(page: &mut String, row: &RowDigest) {
         bar(page, cell.get(Figure::Rate), most);
         let ratio = cell.get(Figure::Ratio).map_or("-".into(), |r| format!("{r:.2}"));
         let _ = write!(page, "<td>{ratio}");
-        let times =
-            [Figure::P50, Figure::P99, Figure::Max].map(|f| cell.get(f).map_or("-".into(), time));
+        let times = [Figure::P50, Figure::P99, Figure::P999, Figure::Max]
+            .map(|f| cell.get(f).map_or("-".into(), time));
         let _ = match band(cell, low, high) {
-            Some(band) => write!(page, "<td style={band}>{}", times.join(", ")),
-            None => write!(page, "<td>"),
+            Some(band) => write!(page, "<td style={band}><td>{}", times.join(", ")),
+            None => write!(page, "<td><td>"),
         };
         for (i, (_, of, _)) in costs.iter().enumerate() {
             // The first has a bar.
@@ -329,12 +339,24 @@ fn row_section(page: &mut String, row: &RowDigest) {
         }
     }
     let _ = write!(page, "</table></div>{}", growth(row));
-    for cell in &row.cells {
-        for said in cell.trouble.iter().chain(&cell.note) {
-            let _ = write!(page, "<p>{}: {}</p>", escape(&cell.engine), escape(said));
-        }
+    for (said, names) in remarks(row) {
+        let _ = write!(page, "<p>{}: {}</p>", escape(&names.join(", ")), escape(said));
     }
     page.push_str("</section>");
+}
+
+/// What is said of engines, and of which ones: many have the same to say.
+fn remarks(row: &RowDigest) -> Vec<(&str, Vec<&str>)> {
+    let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
+    for cell in &row.cells {
+        for said in cell.trouble.iter().chain(&cell.note) {
+            match all.iter_mut().find(|(text, _)| text == said) {
+                Some((_, names)) => names.push(&cell.engine),
+                None => all.push((said, vec![&cell.engine])),
+            }
+        }
+    }
+    all
 }
 
 fn entrants(page: &mut String, digest: &Digest) {
@@ -365,6 +387,16 @@ mod tests {
         assert!(page.contains("<td>zubilo<td style=--w:50>1.00 k<td>1.00"), "{page}");
         assert!(page.contains("<td>lmdb<td style=--w:100>2.00 k<td>2.00"), "{page}");
         assert!(!page.contains("NaN") && !page.contains("inf%"));
+    }
+
+    #[test]
+    fn the_same_remark_is_made_once() {
+        let mut report = two_engines();
+        for cell in &mut report.stages[0].rows[0].cells {
+            cell.trouble = Some("a reason".into());
+        }
+        let page = page(&Digest::of(&report));
+        assert!(page.contains("<p>zubilo, lmdb: a reason</p>"), "{page}");
     }
 
     #[test]

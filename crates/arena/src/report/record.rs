@@ -220,8 +220,10 @@ pub(super) mod tests {
 
     fn sample(ops: u64, seconds: f64) -> Sample {
         let latency = vec![(100, ops / 2), (200, ops - ops / 2)];
-        let settled =
-            Costs { dirtied_bytes: ops * 400, user_s: ops as f64 * 3e-6, ..Costs::default() };
+        // Memory is dirtied by folios of many pages.
+        let (written_bytes, dirtied_bytes) = (ops * 400, ops * 6400);
+        let user_s = ops as f64 * 3e-6;
+        let settled = Costs { written_bytes, dirtied_bytes, user_s, ..Costs::default() };
         let main = Part { ops, seconds, latency };
         Sample { main, settled, user_bytes: ops * 100, ..Sample::default() }
     }

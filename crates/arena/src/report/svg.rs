@@ -27,6 +27,11 @@ fn open(title: &str, height: f64) -> String {
     )
 }
 
+/// A number on an axis.
+fn tick(value: f64) -> String {
+    if value.fract() == 0.0 && value < 1000.0 { format!("{value:.0}") } else { short(value) }
+}
+
 /// A named curve.
 pub(super) struct Curve {
     pub(super) name: String,
@@ -36,7 +41,7 @@ pub(super) struct Curve {
 /// Curves over linear axes from zero, with a legend at the right.
 pub(super) fn curves(title: &str, across: &str, curves: &[Curve]) -> String {
     const HEIGHT: f64 = 230.0;
-    let (left, bottom, right) = (52.0, HEIGHT - 32.0, WIDTH - 112.0);
+    let (left, bottom, right) = (52.0, HEIGHT - 32.0, WIDTH - 124.0);
     let mut svg = open(title, HEIGHT.max(TOP + 15.0 * curves.len() as f64));
     let all = || curves.iter().flat_map(|c| &c.points);
     let most_x = all().map(|p| p.0).fold(f64::MIN_POSITIVE, f64::max);
@@ -53,10 +58,10 @@ pub(super) fn curves(title: &str, across: &str, curves: &[Curve]) -> String {
             y(most_y * share),
             left - 4.0,
             y(most_y * share) + 4.0,
-            short(most_y * share),
+            tick(most_y * share),
             x(most_x * share),
             bottom + 14.0,
-            short(most_x * share)
+            tick(most_x * share)
         );
     }
     let _ = write!(
@@ -112,6 +117,6 @@ mod tests {
     fn a_curve_goes_from_corner_to_corner() {
         let curve = Curve { name: "c".into(), points: vec![(0.0, 0.0), (8.0, 5.0)] };
         let svg = curves("t", "threads", &[curve]);
-        assert!(svg.contains("points=\"52,198 368,26\""), "{svg}");
+        assert!(svg.contains("points=\"52,198 356,26\""), "{svg}");
     }
 }

@@ -116,9 +116,10 @@ fn obey<E: Engine>(
     }
 }
 
-/// Flocks are equally large, and of a few records, unless these are as large as stores.
+/// The records of a shape, which the engine is told of. Flocks are equally large, and of a few records, unless these are as large as stores.
 fn data_of(mut shape: Shape, seed: u64) -> Data {
     let least = if matches!(shape.values, Values::Fixed(HUGE..)) { 1 } else { 4 };
+    peers::expect_values(shape.values);
     shape.records = shape.records.div_ceil(FLOCKS).max(least) * FLOCKS;
     Data::new(shape, seed)
 }
@@ -343,7 +344,7 @@ impl<E: Engine> Yard<E> {
                 let keys = keys(flocks, Pick::Uniform);
                 reads::get_many(session, data, &keys, count as usize, bound)
             }
-            Work::Begin => reads::begin(session, bound),
+            Work::Begin => engine.begins_snapshots().and_then(|()| reads::begin(session, bound)),
             Work::Iterate => {
                 let records = flocks.iter().map(Flock::len).sum();
                 reads::iterate(session, records, bound)

@@ -35,12 +35,21 @@ pub(crate) fn footprint(key_len: usize, value_len: usize, align: usize) -> usize
     SLOT + up(RECORD_HEAD + key_len) + up(value_len)
 }
 
+/// Footprints of all entries.
+pub(crate) fn used(leaf: &Leaf<'_>, align: usize) -> Result<usize, Damage> {
+    footprints(leaf, 0, leaf.count(), align)
+}
+
 /// Footprints of a leaf's entries.
 fn footprints(leaf: &Leaf<'_>, from: usize, to: usize, align: usize) -> Result<usize, Damage> {
+    // The page knows the sum of all, if nothing is rounded up.
+    if align == 1 && from == 0 && to == leaf.count() {
+        return Ok(leaf.used_without_prefix());
+    }
     (from..to).try_fold(0, |sum, i| Ok(sum + entry_footprint(leaf, i, align)?))
 }
 
-fn entry_footprint(leaf: &Leaf<'_>, i: usize, align: usize) -> Result<usize, Damage> {
+pub(crate) fn entry_footprint(leaf: &Leaf<'_>, i: usize, align: usize) -> Result<usize, Damage> {
     let entry = leaf.entry(i)?;
     Ok(footprint(entry.key.len(), entry.value.len(), align))
 }
@@ -116,10 +125,7 @@ fn make_room(
     if shared == prefix_len && place(page, prefix_len, count, key_len, len, align).is_some() {
         return Ok(true);
     }
-    let used = match align {
-        1 => leaf.used_without_prefix(),
-        _ => footprints(&leaf, 0, count, align)?,
-    };
+    let used = footprints(&leaf, 0, count, align)?;
     let Some(room) = (page.len() - HEADER).checked_sub(used + size) else { return Ok(false) };
     if count == 0 {
         start_with_prefix(page, norm, shared.min(room))?;
@@ -306,10 +312,7 @@ pub(crate) fn set_value<'p>(
         return value_mut(page, i).map(Some);
     }
     let key_len = entry.key.len();
-    let used = match align {
-        1 => leaf.used_without_prefix(),
-        _ => footprints(&leaf, 0, leaf.count(), align)?,
-    };
+    let used = footprints(&leaf, 0, leaf.count(), align)?;
     let (old, new) = (footprint(key_len, entry.value.len(), align), footprint(key_len, len, align));
     let keep = if may_squeeze(page, new) { 0 } else { leaf.prefix().len() };
     if used + new + keep > page.len() - HEADER + old || len > usize::from(u16::MAX) {

@@ -250,7 +250,7 @@ impl<'p> Leaf<'p> {
         self.slots.offset(i)
     }
 
-    pub(super) fn prefix(&self) -> &'p [u8] {
+    pub(crate) fn prefix(&self) -> &'p [u8] {
         self.slots.prefix()
     }
 

@@ -41,9 +41,10 @@ impl Space {
         Some(taken)
     }
 
-    /// Takes one run: the best fit among free runs, else the tail. Where most of the file is free, the
-    /// first fit: the best one may be a hole at the end that just such a run has left, and one run
-    /// would keep all the free pages below it from being cut.
+    /// Takes one run: the best fit among free runs, else the tail. Where most of the file is free and
+    /// the best fit lies in the upper half, the first fit: it may be a hole at the end that just such
+    /// a run has left, and one run would keep all the free pages below it from being cut. Elsewhere
+    /// the first fit would break runs that later commits could have filled at once.
     pub(crate) fn allocate_run(&mut self, pages: u64, limit: u64) -> Option<Extent> {
         if pages == 0 {
             return Some(Extent { first: self.end, count: 0 });
@@ -59,10 +60,11 @@ impl Space {
     }
 
     fn fit(&mut self, pages: u64) -> Option<u64> {
-        let first = match self.free_pages() > self.end / 2 {
-            true => self.free.find_run(pages, 0, Within::Cold),
-            false => self.free.best_fit(pages, Within::Cold),
-        };
+        let mut first = self.free.best_fit(pages, Within::Cold);
+        let middle = self.end / 2;
+        if self.free_pages() > middle && first.is_some_and(|first| first > middle) {
+            first = self.free.find_run(pages, 0, Within::Cold);
+        }
         first.or_else(|| self.free.best_fit(pages, Within::Hot))
     }
 

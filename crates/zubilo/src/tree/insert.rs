@@ -10,6 +10,7 @@ use crate::page::{
     leaf,
 };
 
+use super::balance;
 use super::cursor::Cursor;
 use super::lookup::descend_to_change;
 use super::remove::drop_tree;
@@ -63,9 +64,9 @@ pub(crate) enum Put {
 /// The value of an entry to be stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape<'v> {
-    kind: ValueKind,
+    pub(super) kind: ValueKind,
     /// Bytes in the leaf.
-    len: usize,
+    pub(super) len: usize,
     /// What they are; empty when the caller fills the place.
     bytes: &'v [u8],
 }
@@ -84,7 +85,7 @@ impl<'v> Shape<'v> {
     }
 
     #[inline]
-    fn store(&self, to: &mut [u8]) {
+    pub(super) fn store(&self, to: &mut [u8]) {
         if let Some(to) = to.get_mut(..self.bytes.len()) {
             to.copy_from_slice(self.bytes);
         }
@@ -351,7 +352,10 @@ pub(super) fn insert_at(
         keep_finger(tree, path);
         return Ok(Place { slot, index });
     }
-    split_leaf(ws, tree, path, key, shape)
+    match balance::share(ws, tree, &path, key, shape)? {
+        Some(place) => Ok(place),
+        None => split_leaf(ws, tree, path, key, shape),
+    }
 }
 
 fn split_leaf(

@@ -8,6 +8,7 @@
 //! descent checks it, so no walk can run in circles; no page but a fresh root is empty.
 
 pub(crate) mod append;
+mod balance;
 pub(crate) mod batch;
 pub(crate) mod build;
 pub(crate) mod cursor;

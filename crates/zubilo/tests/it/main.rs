@@ -2,6 +2,7 @@
 
 mod common;
 
+mod balance;
 mod copied;
 mod counted;
 mod cursors;
