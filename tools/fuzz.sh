@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.." || exit 1
 seconds=${1:-600}
 shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(pages store salvage lmdb_import load c_calls)
+[ ${#targets[@]} -gt 0 ] || targets=(pages store salvage lmdb_import load mdb_load c_calls)
 root=""
 [ "$(id -u)" -eq 0 ] || root="sudo"
 

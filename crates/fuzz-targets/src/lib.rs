@@ -29,12 +29,13 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 6] = [
+pub const ALL: [Target; 7] = [
     Target { name: "pages", run: zubilo::fuzz::pages, seeds: files::page_seeds },
     Target { name: "store", run: files::store, seeds: files::store_seeds },
     Target { name: "salvage", run: files::salvage, seeds: files::store_seeds },
     Target { name: "lmdb_import", run: files::lmdb_import, seeds: files::lmdb_seeds },
     Target { name: "load", run: text::load, seeds: text::seeds },
+    Target { name: "mdb_load", run: text::mdb_load, seeds: text::mdb_seeds },
     Target { name: "c_calls", run: calls::run, seeds: calls::seeds },
 ];
 

@@ -1,4 +1,5 @@
-//! Text that is loaded into a store: the formats of `mdb_dump`, CSV, JSON lines.
+//! Text that is loaded into a store by `zubilo load`, in the formats of `mdb_dump`, CSV and JSON lines,
+//! and by `mdb_load`.
 
 use std::ffi::OsStr;
 
@@ -30,6 +31,40 @@ pub(crate) fn load(data: &[u8]) {
         let env = zubilo::Options::new().open(&store).expect("the store opens again");
         crate::common::check(&env, "after the load");
     }
+}
+
+/// The same with the tool of LMDB: its own reader of dumps, on the C interface.
+pub(crate) fn mdb_load(data: &[u8]) {
+    let Some((how, input)) = data.split_first() else { return };
+    let (_folder, dir) = folder();
+    let (file, store) = (dir.join("input"), dir.join("store"));
+    std::fs::write(&file, input).expect("the file can be written");
+    let options = ["-a", "-N", "-T", "-Q"].into_iter().enumerate();
+    let mut arguments: Vec<String> =
+        options.filter(|(i, _)| how >> i & 1 == 1).map(|(_, option)| option.into()).collect();
+    arguments.extend(["-n".into(), "-f".into(), file.display().to_string()]);
+    if how & 0x10 != 0 {
+        arguments.extend(["-s".into(), "named".into()]);
+    }
+    arguments.push(store.display().to_string());
+    std::hint::black_box(lmdb_tools_linked::load(&arguments).is_ok());
+    if store.exists() {
+        let env = zubilo::Options::new().open(&store).expect("the store opens again");
+        crate::common::check(&env, "after the load");
+    }
+}
+
+/// Dumps and lines, with each option.
+pub(crate) fn mdb_seeds() -> Vec<Vec<u8>> {
+    let plain = "key\nvalue\nanother\\5ckey\nits value\n";
+    let dumps = seeds().into_iter().filter(|seed| seed[0] < 2).map(|seed| seed[1..].to_vec());
+    let mut seeds = Vec::new();
+    for text in dumps.chain([plain.as_bytes().to_vec()]) {
+        for how in [0, 1, 2, 4, 8, 0x10, 0x12] {
+            seeds.push([&[how][..], &text].concat());
+        }
+    }
+    seeds
 }
 
 /// Each format, with what it can express.

@@ -75,5 +75,6 @@ targets! {
     salvage: 300
     lmdb_import: 200
     load: 200
+    mdb_load: 200
     c_calls: 200
 }
