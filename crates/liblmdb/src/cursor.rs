@@ -22,7 +22,7 @@ use crate::dbi::Table;
 use crate::env::put_out;
 use crate::errors::{Code, Result};
 use crate::guard::{Magic, entry, entry_or};
-use crate::txn::{MDB_txn, Work, live, txn_of};
+use crate::txn::{MDB_txn, Work, live, txn_of, with_tables};
 
 /// A cursor.
 #[allow(non_camel_case_types)]
@@ -118,12 +118,16 @@ fn each(txn: &mut MDB_txn, mut run: impl FnMut(&mut MDB_cursor) -> Result<()>) -
 }
 
 /// Before a change of a table: cursors on it are parked.
-#[inline]
+#[inline(always)]
 pub(crate) fn park(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
     if txn.cursors.is_empty() && txn.outer().is_null() {
         return Ok(());
     }
-    let all = txn.writer()?.raw_will_spill();
+    park_each(txn, dbi)
+}
+
+fn park_each(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
+    let all = txn.writer_of_put()?.raw_will_spill();
     each(txn, |cursor| if all || cursor.dbi == dbi { Ok(cursor.walk.park()?) } else { Ok(()) })
 }
 
@@ -150,7 +154,7 @@ pub(crate) fn deleted(
         }
         // SAFETY: the transaction is alive and borrowed by the caller; `each` holds cursors only.
         let worker = unsafe { &mut *worker };
-        if cursor.walk.is_parked_on(worker.writer()?, table, key, value) {
+        if cursor.walk.is_parked_on(worker.writer_of_put()?, table, key, value) {
             cursor.attach(worker)?;
         }
         Ok(())
@@ -169,7 +173,7 @@ pub(crate) fn standing_on(
     let mut found = Vec::new();
     each(txn, |cursor| {
         // SAFETY: as in `deleted`.
-        let writer = unsafe { &mut *worker }.writer()?;
+        let writer = unsafe { &mut *worker }.writer_of_put()?;
         if cursor.dbi == dbi && cursor.walk.is_parked_on(writer, table, key, Some(value)) {
             let place = cursor.walk.place()?;
             found.push((std::ptr::from_mut(cursor), place));
@@ -316,7 +320,7 @@ pub unsafe extern "C" fn mdb_cursor_open(
         if cursor.is_null() {
             return Err(Code::EINVAL);
         }
-        let this = live(txn)?;
+        let this = with_tables(txn)?;
         let free = match dbi {
             FREE_DBI if this.is_write() => return Err(Code::EINVAL),
             FREE_DBI => Some(Box::new(FreeList::read(&this.env()?.opened()?.store)?)),
@@ -357,7 +361,7 @@ pub unsafe extern "C" fn mdb_cursor_renew(txn: *mut MDB_txn, cursor: *mut MDB_cu
         if this.is_write() {
             return Err(Code::EINVAL);
         }
-        this.check()?;
+        with_tables(txn)?;
         // A write transaction frees its cursors: they do not leave it.
         if txn_of(found.txn).is_ok_and(|owner| owner.is_write()) {
             return Err(Code::EINVAL);
@@ -394,7 +398,7 @@ pub unsafe extern "C" fn mdb_cursor_count(cursor: *mut MDB_cursor, count: *mut u
             return Err(Code::EINVAL);
         }
         let txn = cursor.worker()?;
-        if !txn.info(cursor.dbi)?.duplicates {
+        if !txn.kind(cursor.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
         put_out(count, cursor.placed(txn)?.count()? as usize)

@@ -7,15 +7,15 @@ use std::ffi::{c_int, c_uint};
 use std::mem::MaybeUninit;
 
 use zubilo::WriteTxn;
-use zubilo::raw::{RawRange, TableInfo};
+use zubilo::raw::RawRange;
 
 use crate::abi::{MAX_DATA, MAX_KEY, MDB_dbi, MDB_val, put};
 use crate::cursor;
-use crate::dbi::Table;
+use crate::dbi::{Kind, Table};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
 use crate::more::make_room;
-use crate::txn::{MDB_txn, Work, live, txn_of};
+use crate::txn::{MDB_txn, Work, txn_of, with_tables};
 
 /// The bytes of a value of the program's.
 #[inline]
@@ -58,6 +58,20 @@ impl<const N: usize> Copied<N> {
         if bytes.len() > N {
             return bytes;
         }
+        // Keys are often so: two words that overlap, without a call.
+        if N >= 16
+            && let (Some(first), Some(last), 8..=16) =
+                (bytes.first_chunk::<8>(), bytes.last_chunk::<8>(), bytes.len())
+        {
+            let start = self.0.as_mut_ptr().cast::<u8>();
+            // SAFETY: both words end within `N` bytes, and the bytes up to the end of the second are
+            // then written.
+            return unsafe {
+                start.cast::<[u8; 8]>().write(*first);
+                start.add(bytes.len() - 8).cast::<[u8; 8]>().write(*last);
+                std::slice::from_raw_parts(start, bytes.len())
+            };
+        }
         // SAFETY: both have room for as many bytes, and they are in different places.
         unsafe {
             let start = self.0.as_mut_ptr().cast::<u8>();
@@ -70,6 +84,9 @@ impl<const N: usize> Copied<N> {
 /// Values up to this length are copied in the frame.
 pub(crate) const SMALL: usize = 2048;
 
+/// No put of a small record takes more pages: paths of two trees, split all along.
+const PUT_PAGES: u64 = 128;
+
 /// What a put has to store.
 pub(crate) struct Put<'p> {
     pub(crate) dbi: MDB_dbi,
@@ -78,17 +95,17 @@ pub(crate) struct Put<'p> {
 }
 
 /// Whether a table can have this key.
-pub(crate) fn check_key(info: &TableInfo, key: &[u8]) -> Result<()> {
-    let odd = info.key_order == zubilo::KeyOrder::Integer as u8 && !matches!(key.len(), 4 | 8);
+#[inline]
+fn check_key(kind: Kind, key: &[u8]) -> Result<()> {
+    let odd = kind.integer_keys && !matches!(key.len(), 4 | 8);
     if odd || key.is_empty() || key.len() > MAX_KEY { Err(Code::BAD_VALSIZE) } else { Ok(()) }
 }
 
 /// Whether a table with duplicates can have this value.
-pub(crate) fn check_value(info: &TableInfo, value: &[u8]) -> Result<()> {
-    let max = if info.duplicates { MAX_KEY } else { MAX_DATA };
-    let odd = info.duplicates
-        && info.value_order == zubilo::KeyOrder::Integer as u8
-        && !matches!(value.len(), 4 | 8);
+#[inline]
+pub(crate) fn check_value(kind: Kind, value: &[u8]) -> Result<()> {
+    let max = if kind.duplicates { MAX_KEY } else { MAX_DATA };
+    let odd = kind.integer_values && !matches!(value.len(), 4 | 8);
     if odd || value.len() > max { Err(Code::BAD_VALSIZE) } else { Ok(()) }
 }
 
@@ -112,22 +129,23 @@ impl MDB_txn {
 
     /// Stores a record. Of the value under a key that must be new, if it is not, it gives the bytes.
     pub(crate) fn put(&mut self, put: &Put<'_>, data: *mut MDB_val) -> Result<()> {
-        let target = self.target_of_put(put.dbi)?;
-        let info = self.writer()?.raw_info(target);
-        check_key(&info, put.key)?;
+        let (target, kind) = self.target_of_put(put.dbi)?;
+        check_key(kind, put.key)?;
         if put.flags & put::RESERVE != 0 {
-            return self.reserve(put, target, &info, data);
+            return self.reserve(put, target, kind, data);
         }
         let (mut key, mut small, large);
         key = Copied::<MAX_KEY>::new();
         small = Copied::<SMALL>::new();
         let key = key.keep(put.key);
         let value = bytes(data)?;
-        check_value(&info, value)?;
-        self.check_order(put, target, &info, value)?;
+        check_value(kind, value)?;
+        if put.flags & (put::APPEND | put::APPENDDUP) != 0 {
+            self.check_order(put, target, kind, value)?;
+        }
         cursor::park(self, put.dbi)?;
         let moves = value.len() > SMALL && self.may_move(value.len())?;
-        let writer = self.writer()?;
+        let writer = self.writer_of_put()?;
         let value = if moves {
             large = value.to_vec();
             &large
@@ -135,7 +153,7 @@ impl MDB_txn {
             small.keep(value)
         };
         let overwrite = put.flags & put::NOOVERWRITE == 0;
-        let stored = if info.duplicates {
+        let stored = if kind.duplicates {
             put_value(writer, target, (key, value), put.flags)
         } else {
             writer.raw_put(target, key, value, overwrite).map_err(Code::from)
@@ -144,7 +162,13 @@ impl MDB_txn {
         let stored =
             if stored == Err(Code::INCOMPATIBLE) && !overwrite { Ok(false) } else { stored };
         match stored {
-            Ok(true) => self.check_room(),
+            Ok(true) => match self.spare.checked_sub(1) {
+                Some(left) if value.len() <= SMALL => {
+                    self.spare = left;
+                    Ok(())
+                }
+                _ => self.check_room(),
+            },
             Ok(false) => {
                 if !overwrite && let Some(old) = self.get(put.dbi, key)? {
                     give(data, old);
@@ -160,29 +184,30 @@ impl MDB_txn {
     #[cold]
     fn may_move(&mut self, len: usize) -> Result<bool> {
         let in_leaves = len <= self.env()?.opened()?.store.page_size() / 2;
-        Ok(in_leaves || self.writer()?.raw_will_spill())
+        Ok(in_leaves || self.writer_of_put()?.raw_will_spill())
     }
 
     /// Whether two values are the same in a table's order.
     pub(crate) fn same_value(&mut self, dbi: MDB_dbi, a: &[u8], b: &[u8]) -> Result<bool> {
         let target = self.target(dbi)?;
-        Ok(self.writer()?.raw_is_same_value(target, a, b))
+        Ok(self.writer_of_put()?.raw_is_same_value(target, a, b))
     }
 
     /// For `APPEND` and `APPENDDUP`: the record must come behind all others.
+    #[cold]
     fn check_order(
         &mut self,
         put: &Put<'_>,
         target: usize,
-        info: &TableInfo,
+        kind: Kind,
         value: &[u8],
     ) -> Result<()> {
-        let writer = self.writer()?;
+        let writer = self.writer_of_put()?;
         let append = put.flags & put::APPEND != 0;
         if append && !writer.raw_is_behind(target, put.key)? {
             return Err(Code::KEYEXIST);
         }
-        let append_value = info.duplicates && put.flags & put::APPENDDUP != 0;
+        let append_value = kind.duplicates && put.flags & put::APPENDDUP != 0;
         if append_value && !writer.raw_is_value_behind(target, put.key, value)? {
             return Err(Code::KEYEXIST);
         }
@@ -194,7 +219,7 @@ impl MDB_txn {
         &mut self,
         put: &Put<'_>,
         target: usize,
-        info: &TableInfo,
+        kind: Kind,
         data: *mut MDB_val,
     ) -> Result<()> {
         if data.is_null() {
@@ -202,7 +227,7 @@ impl MDB_txn {
         }
         // SAFETY: by the contract it points to a value.
         let len = unsafe { (*data).mv_size };
-        if info.duplicates {
+        if kind.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
         if len > MAX_DATA {
@@ -210,7 +235,7 @@ impl MDB_txn {
         }
         let mut key = Copied::<MAX_KEY>::new();
         let key = key.keep(put.key);
-        self.check_order(put, target, info, &[])?;
+        self.check_order(put, target, kind, &[])?;
         if put.flags & put::NOOVERWRITE != 0
             && let Some(old) = self.get(put.dbi, key)?
         {
@@ -227,13 +252,16 @@ impl MDB_txn {
     }
 
     /// What has been changed must fit the map, though it is written at the commit only.
-    #[inline]
-    pub(crate) fn check_room(&mut self) -> Result<()> {
-        self.check_room_for(0)
+    #[cold]
+    fn check_room(&mut self) -> Result<()> {
+        self.check_room_for(0)?;
+        let room = self.writer()?.raw_room().max(0) as u64;
+        let page = self.env()?.opened()?.store.page_size() as u64;
+        self.spare = (room / (PUT_PAGES * page)).min(u32::MAX.into()) as u32;
+        Ok(())
     }
 
     /// The same, with so many bytes more.
-    #[inline]
     fn check_room_for(&mut self, more: i64) -> Result<()> {
         if self.writer()?.raw_room() < more && !make_room(self, more)? {
             return Err(self.failed(Code::MAP_FULL));
@@ -251,18 +279,17 @@ impl MDB_txn {
 
     /// Removes a key, or one of its values.
     pub(crate) fn delete(&mut self, dbi: MDB_dbi, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        let target = self.target(dbi)?;
-        let info = self.writer()?.raw_info(target);
+        let (target, kind) = (self.target(dbi)?, self.kind(dbi)?);
         let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let (key, value) = (own_key.keep(key), value.map(|value| own_value.keep(value)));
         cursor::park(self, dbi)?;
         let writer = self.writer()?;
         let removed = match value {
-            Some(value) if info.duplicates => writer.raw_delete_value(target, key, value),
+            Some(value) if kind.duplicates => writer.raw_delete_value(target, key, value),
             _ => writer.raw_delete(target, key),
         };
         match removed {
-            Ok(true) => cursor::deleted(self, dbi, key, value.filter(|_| info.duplicates)),
+            Ok(true) => cursor::deleted(self, dbi, key, value.filter(|_| kind.duplicates)),
             Ok(false) => Err(Code::NOTFOUND),
             Err(error) => {
                 // LMDB ends the transaction where somebody deletes the record of a table.
@@ -304,7 +331,7 @@ pub unsafe extern "C" fn mdb_get(
         if data.is_null() {
             return Err(Code::EINVAL);
         }
-        let txn = live(txn)?;
+        let txn = with_tables(txn)?;
         if key.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }
@@ -359,10 +386,8 @@ pub unsafe extern "C" fn mdb_del(
 /// A transaction that can change something now.
 #[inline]
 pub(crate) fn writable<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
-    let txn = txn_of(txn)?;
-    if !txn.is_write() {
-        return Err(Code::EACCES);
+    match &txn_of(txn)?.work {
+        Work::Read(_) => Err(Code::EACCES),
+        _ => with_tables(txn),
     }
-    txn.check()?;
-    Ok(txn)
 }

@@ -37,6 +37,27 @@ pub(crate) enum Table {
     Write(usize),
 }
 
+/// What changes and moves ask of a table each time.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Kind {
+    pub(crate) duplicates: bool,
+    pub(crate) fixed: bool,
+    pub(crate) integer_keys: bool,
+    pub(crate) integer_values: bool,
+}
+
+impl Kind {
+    fn of(info: &TableInfo) -> Kind {
+        let integer = zubilo::KeyOrder::Integer as u8;
+        Kind {
+            duplicates: info.duplicates,
+            fixed: info.fixed,
+            integer_keys: info.key_order == integer,
+            integer_values: info.duplicates && info.value_order == integer,
+        }
+    }
+}
+
 /// A handle in a transaction.
 #[derive(Clone, Default)]
 pub(crate) struct Slot {
@@ -46,6 +67,8 @@ pub(crate) struct Slot {
     /// The program's comparators and the table's orders differ: to be settled before the first
     /// record comes in.
     unsettled: bool,
+    /// Of the table, once it was looked up.
+    kind: Kind,
 }
 
 /// A table that is ready for use.
@@ -85,14 +108,32 @@ impl MDB_txn {
         }
     }
 
-    /// The same, of a table that is to get a record.
+    /// The same, of a table that is to get a record, and its kind.
     #[inline]
-    pub(crate) fn target_of_put(&mut self, dbi: MDB_dbi) -> Result<usize> {
-        let target = self.target(dbi)?;
-        match self.slots.get(dbi as usize) {
-            Some(slot) if slot.unsettled => self.settle(dbi, target),
-            _ => Ok(target),
+    pub(crate) fn target_of_put(&mut self, dbi: MDB_dbi) -> Result<(usize, Kind)> {
+        if let Some(slot) = self.slots.get(dbi as usize)
+            && !slot.unsettled
+            && let Some(Table::Write(index)) = slot.table
+        {
+            return Ok((index, slot.kind));
         }
+        self.settled(dbi)
+    }
+
+    #[cold]
+    fn settled(&mut self, dbi: MDB_dbi) -> Result<(usize, Kind)> {
+        let mut target = self.target(dbi)?;
+        if self.slots.get(dbi as usize).is_some_and(|slot| slot.unsettled) {
+            target = self.settle(dbi, target)?;
+        }
+        Ok((target, self.kind(dbi)?))
+    }
+
+    /// The kind of a table.
+    #[inline]
+    pub(crate) fn kind(&mut self, dbi: MDB_dbi) -> Result<Kind> {
+        self.table(dbi)?;
+        self.slots.get(dbi as usize).map(|slot| slot.kind).ok_or(Code::BAD_DBI)
     }
 
     /// What is known of a table.
@@ -101,7 +142,7 @@ impl MDB_txn {
             Table::Read(table) => Ok(table.info()),
             Table::Write(index) => {
                 let index = *index;
-                Ok(self.writer()?.raw_info(index))
+                Ok(self.writer_of_put()?.raw_info(index))
             }
         }
     }
@@ -119,6 +160,9 @@ impl MDB_txn {
 
     #[cold]
     fn look_up(&mut self, dbi: MDB_dbi) -> Result<()> {
+        if matches!(self.work, Work::Parked(_)) {
+            return Err(Code::EINVAL);
+        }
         // A handle that was closed under the transaction is not what is known by its number now.
         let known = self.slots.get(dbi as usize).and_then(|slot| slot.handle.clone());
         let handle = match known {
@@ -179,7 +223,8 @@ impl MDB_txn {
             self.slots.resize_with(at + 1, Slot::default);
         }
         if let Some(slot) = self.slots.get_mut(at) {
-            *slot = Slot { handle: Some(handle), table: Some(table), unsettled };
+            let kind = Kind::of(&info);
+            *slot = Slot { handle: Some(handle), table: Some(table), unsettled, kind };
         }
         Ok(())
     }

@@ -27,6 +27,8 @@ pub struct MDB_txn {
     magic: Magic,
     env: *mut MDB_env,
     pub(crate) work: Work,
+    /// So many small records more fit the map for certain, if nothing else is changed before.
+    pub(crate) spare: u32,
     /// Whoever called back with it ends it.
     lent: bool,
     /// An error has ended it: it can only be aborted.
@@ -59,6 +61,7 @@ impl MDB_txn {
             magic: Magic::TXN,
             env,
             work,
+            spare: 0,
             lent: false,
             dead: false,
             parent: std::ptr::null_mut(),
@@ -75,9 +78,16 @@ impl MDB_txn {
         env_of(self.env)
     }
 
-    /// The engine's write transaction.
+    /// The engine's write transaction, for any change.
     #[inline]
     pub(crate) fn writer(&mut self) -> Result<&mut WriteTxn> {
+        self.spare = 0;
+        self.writer_of_put()
+    }
+
+    /// The same, for a put, which counts on `spare` itself, and for questions.
+    #[inline]
+    pub(crate) fn writer_of_put(&mut self) -> Result<&mut WriteTxn> {
         match self.work {
             // SAFETY: it lives as long as the outermost level, which outlives this one; the
             // borrow of this handle keeps others from using it, levels outside wait for this one.
@@ -170,6 +180,17 @@ pub(crate) fn txn_of<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
 #[inline]
 pub(crate) fn live<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
     let txn = txn_of(txn)?;
+    txn.check()?;
+    Ok(txn)
+}
+
+/// The same, for a call that names a table: one that was reset knows of no handle.
+#[inline]
+pub(crate) fn with_tables<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
+    let txn = txn_of(txn)?;
+    if matches!(txn.work, Work::Parked(_)) {
+        return Err(Code::EINVAL);
+    }
     txn.check()?;
     Ok(txn)
 }

@@ -107,6 +107,21 @@ fn edges_are_as_programs_know_them() {
 }
 
 #[test]
+fn corners_are_those_of_the_original() {
+    let theirs = Path::new("/usr/include/lmdb.h");
+    if theirs.exists() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let program = dir.path().join("corners");
+        let mut cc = compiler("gcc", Path::new("/usr/include"));
+        cc.args(["-std=c11", "-D_GNU_SOURCE", "-o"]).arg(&program);
+        run(cc.arg(sources().join("corners.c")).args(["-llmdb", "-pthread"]));
+        let store = tempfile::tempdir_in(dir.path()).expect("a directory");
+        run(Command::new(&program).arg(store.path()));
+    }
+    runs("corners");
+}
+
+#[test]
 fn forks_second_handles_and_foreign_files_do_no_harm() {
     runs("process");
 }

@@ -72,7 +72,7 @@ impl MDB_cursor {
         value: &[u8],
         exact: bool,
     ) -> Result<RawPair<'static>> {
-        if !txn.info(self.dbi)?.duplicates {
+        if !txn.kind(self.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
         if key.is_empty() {
@@ -98,7 +98,7 @@ impl MDB_cursor {
         if self.walk(txn)?.stand() == RawStand::Nowhere {
             return Err(Code::EINVAL);
         }
-        if !txn.info(self.dbi)?.duplicates {
+        if !txn.kind(self.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
         let walk = self.placed(txn)?;
@@ -108,19 +108,28 @@ impl MDB_cursor {
 
     /// Values that lie together.
     fn multiple(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
-        let info = txn.info(self.dbi)?;
+        let kind = txn.kind(self.dbi)?;
         if how == op::GET_MULTIPLE && self.walk(txn)?.stand() == RawStand::Nowhere {
             return Err(Code::EINVAL);
         }
-        if !info.fixed {
+        if !kind.fixed {
             return Err(Code::INCOMPATIBLE);
         }
         let key = match how {
             op::GET_MULTIPLE => self.here(txn)?.0,
-            op::NEXT_MULTIPLE => self.go(txn, op::NEXT_DUP)?.0,
-            _ if self.walk(txn)?.stand() == RawStand::Nowhere => self.go(txn, op::LAST)?.0,
+            op::NEXT_MULTIPLE => {
+                let key = self.go(txn, op::NEXT_DUP)?.0;
+                // The first step of all can lead to a key with one value.
+                if self.walk(txn)?.count()? == 1 {
+                    return Err(Code::NOTFOUND);
+                }
+                key
+            }
             _ => {
-                let key = self.here(txn)?.0;
+                let key = match self.walk(txn)?.stand() {
+                    RawStand::Nowhere => self.go(txn, op::LAST)?.0,
+                    _ => self.here(txn)?.0,
+                };
                 let values = self.walk(txn)?.multiple_before()?.ok_or(Code::NOTFOUND)?;
                 return Ok((key, values));
             }
@@ -192,7 +201,13 @@ fn get_any(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: 
 
 /// Without duplicates LMDB steps from key to key.
 fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
-    let plain = !txn.info(cursor.dbi)?.duplicates;
+    let plain = !txn.kind(cursor.dbi)?.duplicates;
+    if how == op::PREV_DUP && !plain && cursor.walk(txn)?.stand() == RawStand::Nowhere {
+        // There is no value before it; where it would have come from is behind all of them.
+        let last = cursor.go(txn, op::LAST)?.0;
+        cursor.walk(txn)?.seek_behind(last)?;
+        return Err(Code::NOTFOUND);
+    }
     let how = match how {
         op::NEXT_DUP if plain => op::NEXT,
         op::PREV_DUP if plain => op::PREV,

@@ -33,7 +33,7 @@ impl MDB_cursor {
             _ => &[],
         };
         let done = txn.put(&Put { dbi: self.dbi, key, flags }, data);
-        let duplicates = txn.info(self.dbi)?.duplicates;
+        let duplicates = txn.kind(self.dbi)?.duplicates;
         match done {
             Ok(()) => self.walk.place_on(key, duplicates.then_some(value)),
             // On the one that was there before, of several the first.
@@ -51,14 +51,14 @@ impl MDB_cursor {
         let Some((key, old)) = self.placed(txn)?.current()? else { return Err(Code::NOTFOUND) };
         let mut own_key = Copied::<MAX_KEY>::new();
         let key = own_key.keep(key);
-        let info = txn.info(self.dbi)?;
+        let kind = txn.kind(self.dbi)?;
         let flags = flags & put::RESERVE;
-        if !info.duplicates {
+        if !kind.duplicates {
             return self.put(txn, key, data, flags);
         }
         let (mut own_value, mut own_old) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let value = bytes(data)?;
-        check_value(&info, value)?;
+        check_value(kind, value)?;
         let (value, old) = (own_value.keep(value), own_old.keep(old));
         swap(txn, &Put { dbi: self.dbi, key, flags }, old, value)?;
         self.walk.place_on(key, Some(value));
@@ -76,7 +76,7 @@ impl MDB_cursor {
         // SAFETY: by the contract there are two: where the first item is, and how many there are.
         let (first, count) = unsafe { (*data, &mut (*data.add(1)).mv_size) };
         let wanted = std::mem::take(count);
-        if !txn.info(self.dbi)?.fixed {
+        if !txn.kind(self.dbi)?.fixed {
             return Err(Code::INCOMPATIBLE);
         }
         let total = first.mv_size.checked_mul(wanted).ok_or(Code::BAD_VALSIZE)?;
@@ -86,9 +86,20 @@ impl MDB_cursor {
             return Err(Code::BAD_VALSIZE);
         }
         let mut flags = flags & !put::MULTIPLE;
-        for item in all.chunks_exact(first.mv_size) {
+        for (i, item) in all.chunks_exact(first.mv_size).enumerate() {
+            // The program finds there which item was the last, or which one failed.
+            let at = first.mv_data.wrapping_byte_add(i * first.mv_size);
+            // SAFETY: as above.
+            unsafe { (*data).mv_data = at };
             let mut item = crate::compare::val(item);
-            self.put(txn, key, &mut item, flags)?;
+            let own = item.mv_data;
+            let done = self.put(txn, key, &mut item, flags);
+            if item.mv_data != own {
+                // What is stored under a key that must be new.
+                // SAFETY: as above.
+                unsafe { data.write(item) };
+            }
+            done?;
             *count += 1;
             // What they demand of the key was so before the first item.
             flags &= !(put::NOOVERWRITE | put::APPEND);
@@ -138,11 +149,11 @@ pub(crate) fn replace_value(
     old: &[u8],
     new: &[u8],
 ) -> Result<()> {
-    let info = txn.info(dbi)?;
-    check_value(&info, new)?;
+    let kind = txn.kind(dbi)?;
+    check_value(kind, new)?;
     let mut walk = walk_on(txn, dbi)?;
     let put = Put { dbi, key, flags: 0 };
-    if info.duplicates {
+    if kind.duplicates {
         walk.seek_pair(key, old, true)?.ok_or(Code::NOTFOUND)?;
         drop(walk);
         let mut own = Copied::<MAX_KEY>::new();
@@ -170,7 +181,9 @@ pub unsafe extern "C" fn mdb_cursor_put(
         }
         let key = bytes(key)?;
         let txn = cursor.writer()?;
-        if flags & put::CURRENT != 0 {
+        // A demand that the key be new, and several items, are for the key that was handed in.
+        let by_key = put::NOOVERWRITE | put::APPEND | put::MULTIPLE;
+        if flags & put::CURRENT != 0 && flags & by_key == 0 {
             // The key is where the cursor is, but must be one.
             return match key.len() {
                 1..=MAX_KEY => cursor.put_current(txn, data, flags),

@@ -8,6 +8,7 @@ use zubilo::raw::{NAMES, Named, TableInfo};
 use crate::abi::{FREE_DBI, MAIN_DBI, MAX_KEY, MDB_dbi, db};
 use crate::compare;
 use crate::cursor;
+use crate::data::writable;
 use crate::env::{MDB_env, env_of, put_out};
 use crate::errors::{Code, Result};
 use crate::guard::{entry, entry_or};
@@ -185,14 +186,11 @@ pub unsafe extern "C" fn mdb_dbi_close(env: *mut MDB_env, dbi: MDB_dbi) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mdb_drop(txn: *mut MDB_txn, dbi: MDB_dbi, delete: c_int) -> c_int {
     entry(txn, || {
-        let txn = txn_of(txn)?;
+        txn_of(txn)?;
         if !(0..=1).contains(&delete) || dbi == FREE_DBI {
             return Err(Code::EINVAL);
         }
-        if !txn.is_write() {
-            return Err(Code::EACCES);
-        }
-        txn.check()?;
+        let txn = writable(txn)?;
         drop_table(txn, dbi, delete == 1).map_err(|code| txn.failed(code))
     })
 }

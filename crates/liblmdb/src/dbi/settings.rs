@@ -10,7 +10,7 @@ use crate::data::bytes;
 use crate::env::{put_out, stat_of};
 use crate::errors::{Code, Result};
 use crate::guard::{entry, entry_or};
-use crate::txn::{MDB_txn, live, txn_of};
+use crate::txn::{MDB_txn, live, txn_of, with_tables};
 
 use super::flags_of;
 
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn mdb_stat(txn: *mut MDB_txn, dbi: MDB_dbi, stat: *mut MD
         if stat.is_null() {
             return Err(Code::EINVAL);
         }
-        let txn = live(txn)?;
+        let txn = with_tables(txn)?;
         if dbi == FREE_DBI {
             return put_out(stat, free_stat(txn)?);
         }

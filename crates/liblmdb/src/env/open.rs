@@ -14,6 +14,7 @@ use crate::dbi::Handles;
 use crate::errors::{Code, Result};
 use crate::more::tell_anyway;
 
+use super::settings::ADDRESSES;
 use super::{MDB_env, Opened, names};
 
 /// Address space for the map, at least: growing the map size while open then costs nothing.
@@ -30,6 +31,9 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
     let mut settings = env.settings();
     let (data, lock) = names::files(path, flags & flag::NOSUBDIR != 0);
     let wanted = env.map_size.load(Ordering::Relaxed);
+    if wanted > ADDRESSES {
+        return Err(Code(libc::ENOMEM));
+    }
     let mut options = Options::new();
     if settings.page_size > 0 {
         options = options.page_size(settings.page_size);
@@ -41,7 +45,7 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
         .read_only(flags & flag::RDONLY != 0)
         .max_readers(settings.max_readers)
         .mode(mode)
-        .reserve(settings.extra.reserve().unwrap_or(RESERVE).max(wanted.saturating_mul(2)));
+        .reserve(settings.extra.reserve().unwrap_or(RESERVE).max((wanted * 2).min(ADDRESSES / 2)));
     let options = settings.extra.apply(options);
     let store = options.open(&data).map_err(|error| explain(error, &data))?;
     let info = store.info()?;

@@ -7,14 +7,21 @@ use crate::errors::Code;
 use crate::guard::entry;
 
 use super::info::FIRST_TXN;
-use super::{MDB_env, env_of, put_out};
+use super::{MDB_env, Opened, env_of, put_out};
+
+/// The environment, if it is open and has a table of readers.
+fn with_readers(env: &MDB_env) -> Result<Option<&Opened>, Code> {
+    match env.opened.get() {
+        Some(_) if !env.has(abi::env::NOLOCK) => env.opened().map(Some),
+        _ => Ok(None),
+    }
+}
 
 /// The lines of the list.
 fn lines(env: &MDB_env) -> Result<Vec<CString>, Code> {
-    let opened = env.opened()?;
-    if env.has(abi::env::NOLOCK) {
+    let Some(opened) = with_readers(env)? else {
         return Ok(vec![c"(no reader locks)\n".into()]);
-    }
+    };
     let readers = opened.store.raw_readers();
     if readers.is_empty() {
         return Ok(vec![c"(no active readers)\n".into()]);
@@ -63,8 +70,10 @@ pub unsafe extern "C" fn mdb_reader_list(
 pub unsafe extern "C" fn mdb_reader_check(env: *mut MDB_env, dead: *mut c_int) -> c_int {
     entry(env, || {
         let env = env_of(env)?;
-        let found =
-            if env.has(abi::env::NOLOCK) { 0 } else { env.opened()?.store.clean_readers()? };
+        let found = match with_readers(env)? {
+            Some(opened) => opened.store.clean_readers()?,
+            None => 0,
+        };
         if dead.is_null() { Ok(()) } else { put_out(dead, found as c_int) }
     })
 }

@@ -18,6 +18,9 @@ pub(super) fn map_size(env: &MDB_env, used: u64) -> u64 {
     }
 }
 
+/// No process has more addresses.
+pub(super) const ADDRESSES: u64 = 1 << 47;
+
 pub(super) fn set_map_size(env: &MDB_env, size: u64) -> Result<()> {
     let Some(opened) = env.opened.get() else {
         env.map_size.store(size, Ordering::Relaxed);
@@ -25,6 +28,9 @@ pub(super) fn set_map_size(env: &MDB_env, size: u64) -> Result<()> {
     };
     if txn::writes_here(opened) {
         return Err(Code::EINVAL);
+    }
+    if size > ADDRESSES {
+        return Err(Code(libc::ENOMEM));
     }
     let info = opened.store.info()?;
     let size = match size {

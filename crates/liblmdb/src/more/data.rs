@@ -2,13 +2,13 @@
 
 use std::ffi::{c_int, c_uint};
 
-use crate::abi::{MDB_dbi, MDB_val, put};
+use crate::abi::{MAX_KEY, MDB_dbi, MDB_val, put};
 use crate::cursor;
-use crate::data::{Put, bytes, give, writable};
+use crate::data::{Copied, Put, bytes, give, writable};
 use crate::dbi::Table;
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, Work, live};
+use crate::txn::{MDB_txn, Work, with_tables};
 
 use super::{MANY, answer, given};
 
@@ -22,7 +22,7 @@ pub unsafe extern "C" fn mdbx_get_ex(
 ) -> c_int {
     entry(txn, || {
         let sought = bytes(key)?;
-        let this = live(txn)?;
+        let this = with_tables(txn)?;
         if data.is_null() {
             return Err(Code::EINVAL);
         }
@@ -81,12 +81,15 @@ fn replace(
         }
     }
     drop(walk);
-    let info = txn.info(dbi)?;
-    if info.duplicates && found.is_some() || new.is_null() {
-        txn.delete(dbi, key, None)?;
-    }
-    if !new.is_null() {
-        txn.put(&Put { dbi, key, flags: flags & put::APPEND }, new)?;
+    match found {
+        _ if new.is_null() => txn.delete(dbi, key, None)?,
+        Some(_) if flags & put::APPEND != 0 => return Err(Code::KEYEXIST),
+        Some((_, value)) if txn.kind(dbi)?.duplicates => {
+            let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
+            let (key, value) = (own_key.keep(key), own_value.keep(value));
+            cursor::replace_value(txn, dbi, key, value, bytes(new)?)?;
+        }
+        _ => txn.put(&Put { dbi, key, flags: flags & put::APPEND }, new)?,
     }
     Ok(true)
 }
@@ -127,7 +130,7 @@ pub unsafe extern "C" fn zubilo_get_many(
     count: usize,
 ) -> c_int {
     entry(txn, || {
-        let this = live(txn)?;
+        let this = with_tables(txn)?;
         if keys.is_null() || values.is_null() {
             return Err(Code::EINVAL);
         }

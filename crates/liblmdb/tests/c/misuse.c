@@ -119,7 +119,7 @@ static void dead_handles(MDB_env *env)
 	OK(mdb_cursor_get(cursor, &k, &v, MDB_FIRST));
 	mdb_txn_reset(txn);
 	mdb_txn_reset(txn);
-	IS(mdb_get(txn, dbi, &k, &v), MDB_BAD_TXN);
+	IS(mdb_get(txn, dbi, &k, &v), EINVAL);
 	IS(mdb_cursor_get(cursor, &k, &v, MDB_NEXT), MDB_BAD_TXN);
 	OK(mdb_txn_renew(txn));
 	OK(mdb_cursor_renew(txn, cursor));

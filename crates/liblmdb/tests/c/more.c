@@ -88,6 +88,31 @@ static void records(MDB_env *env, MDB_dbi dbi, MDB_dbi many)
 	OK(mdbx_replace(txn, dbi, &key, &new, &old, 0));
 	IS(old.mv_data == NULL, 1);
 
+	/* The only value of a key, where key and new value point into the store. */
+	OK(mdb_cursor_open(txn, many, &cursor));
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_LAST));
+	IS(same(&key, "b") && same(&value, "3"), 1);
+	OK(put(txn, many, "c", "new", 0));
+	OK(get(txn, many, "c", &new));
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_GET_CURRENT));
+	old.mv_data = room;
+	old.mv_size = sizeof room;
+	OK(mdbx_replace(txn, many, &key, &new, &old, 0));
+	IS(same(&old, "3"), 1);
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_GET_CURRENT));
+	IS(same(&key, "b") && same(&value, "new"), 1);
+	/* One that cannot be stored leaves the old one. */
+	new.mv_size = 600;
+	old.mv_size = sizeof room;
+	IS(mdbx_replace(txn, many, &key, &new, &old, 0), MDB_BAD_VALSIZE);
+	OK(get(txn, many, "b", &value));
+	IS(same(&value, "new"), 1);
+	new = val("x");
+	old.mv_size = sizeof room;
+	IS(mdbx_replace(txn, many, &key, &new, &old, MDB_APPEND), MDB_KEYEXIST);
+	OK(mdb_del(txn, many, &(MDB_val){1, "c"}, NULL));
+	mdb_cursor_close(cursor);
+
 	OK(mdb_cursor_open(txn, many, &cursor));
 	IS(mdbx_cursor_eof(cursor), MDBX_RESULT_TRUE);
 	OK(mdb_cursor_get(cursor, &key, &value, MDB_FIRST));

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::page::{self, Branch, Damage, FLAG_DIRTY_RUNS, Kind, header};
 use crate::space::Extent;
-use crate::tree::{Pages, Ref, RunRef, Snapshot};
+use crate::tree::{Pages, Ref, RunRef, Snapshot, any_dirty};
 
 use super::arena::{Arena, Level};
 
@@ -262,6 +262,12 @@ impl Workspace {
         at.slot().is_some_and(|slot| self.arena.level(slot) == self.level())
     }
 
+    /// The slot of a page that the running level may change.
+    #[inline]
+    pub(crate) fn owned_slot(&self, at: Ref) -> Option<u32> {
+        at.slot().filter(|slot| self.arena.level(*slot) == self.level())
+    }
+
     /// Makes a page changeable by the running level; gives its slot.
     #[inline]
     pub(crate) fn touch(&mut self, at: Ref) -> Result<u32> {
@@ -510,9 +516,7 @@ fn check_clean(at: Ref, bytes: &[u8]) -> Result<()> {
     }
     if matches!(page::header::kind(bytes), Ok(Kind::Branch)) {
         let branch = Branch::new(bytes).map_err(at.damaged())?;
-        // One sum over all instead of a branch for each: this runs for every branch copied.
-        let all = branch.children().iter().fold(0, |all, c| all | u64::from_le_bytes(*c));
-        if Ref(all).slot().is_some() {
+        if any_dirty(branch.children()) {
             return Err(at.damaged()(Damage("a written branch with an unwritten child")));
         }
     }

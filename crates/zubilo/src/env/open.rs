@@ -31,7 +31,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         create: options.create && !options.read_only,
         mode: options.mode,
         reserve: options.reserve,
-        writable_map: options.writable_map && !options.read_only,
+        writable_map: options.writable_map
+            && !options.read_only
+            && options.durability == Durability::NoSync,
     };
     let mut open = registry::lock();
     let (data, _) = platform::open_data(path, &how)?;

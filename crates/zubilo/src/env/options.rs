@@ -193,6 +193,9 @@ impl Options {
 
     /// Write pages through a writable map instead of system calls: cheapest without flushes, but a
     /// stray pointer of the process can damage the file.
+    ///
+    /// With [`Durability::NoSync`] only; else it changes nothing. Each flush write-protects the pages
+    /// anew, on all CPUs, and the next store to each would be a page fault: dearer than a call.
     pub fn writable_map(mut self, yes: bool) -> Options {
         self.writable_map = yes;
         self

@@ -11,7 +11,7 @@
 
 use crate::num::store_u16;
 
-use super::key::{NormBuf, Order, SearchKey, common_len, head_behind};
+use super::key::{NormBuf, Order, SearchKey, common_len, head_behind, same};
 use super::leaf_read::{KEY_LEN_MAX, Leaf, RECORD_HEAD, ValueKind, key_field};
 use super::slots::arrays_at;
 use super::{Damage, HEADER, Kind, header};
@@ -30,7 +30,9 @@ fn prefix_cap(page_size: usize) -> usize {
 /// up, so the cost does not depend on the neighbours: a page can be packed in any order of records
 /// into the room that any other order took.
 pub(crate) fn footprint(key_len: usize, value_len: usize, align: usize) -> usize {
-    SLOT + (RECORD_HEAD + key_len).next_multiple_of(align) + value_len.next_multiple_of(align)
+    // `align` is a power of two, which the compiler does not know: it would divide.
+    let up = |len: usize| (len + align - 1) & !(align - 1);
+    SLOT + up(RECORD_HEAD + key_len) + up(value_len)
 }
 
 /// Footprints of a leaf's entries.
@@ -75,32 +77,18 @@ pub(crate) fn insert<'p>(
     if key.len() > KEY_LEN_MAX || len > usize::from(u16::MAX) {
         return Ok(None);
     }
-    let mut prefix_len = leaf.prefix().len();
-    let shared = match count {
-        0 => first_prefix(page.len(), norm, footprint(key.len(), len, align), order),
-        _ if norm.starts_with(leaf.prefix()) => prefix_len,
-        _ => common_len(leaf.prefix(), norm),
+    let prefix = leaf.prefix();
+    let shares = count > 0 && norm.get(..prefix.len()).is_some_and(|start| same(start, prefix));
+    let fits = match shares {
+        true => place(page, prefix.len(), count, key.len(), len, align),
+        false => None,
     };
-    let fits_now = place(page, prefix_len, count, key.len(), len, align);
-    if shared != prefix_len || fits_now.is_none() {
-        let used = match align {
-            1 => leaf.used_without_prefix(),
-            _ => footprints(&leaf, 0, count, align)?,
-        };
-        let size = footprint(key.len(), len, align);
-        let Some(room) = (page.len() - HEADER).checked_sub(used + size) else { return Ok(None) };
-        if count > 0 && room < shared && !may_squeeze(page, size) {
-            return Ok(None);
-        }
-        if count == 0 {
-            prefix_len = shared.min(room);
-            start_with_prefix(page, norm, prefix_len)?;
-        } else {
-            rebuild_to(page, order, align, &mut Vec::new(), shared.min(room))?;
-            prefix_len = usize::from(header::prefix_len(page));
-        }
+    if fits.is_none() && !make_room(page, order, norm, (key.len(), len), align)? {
+        return Ok(None);
     }
-    let start = place(page, prefix_len, count, key.len(), len, align).ok_or_else(overflow)?;
+    let prefix_len = usize::from(header::prefix_len(page));
+    let anew = || place(page, prefix_len, count, key.len(), len, align);
+    let start = fits.or_else(anew).ok_or_else(overflow)?;
     open_slot(page, i, count)?;
     write_record(page, start, key, kind, len)?;
     set_slot(page, i, count + 1, head_unless_plain(order, norm, prefix_len), start)?;
@@ -109,6 +97,41 @@ pub(crate) fn insert<'p>(
     page.get_mut(value..value + len).map(Some).ok_or_else(overflow)
 }
 
+/// Fits prefix and heap to a record of these lengths (key, value); false when the page has no room for it.
+#[inline(never)]
+fn make_room(
+    page: &mut [u8],
+    order: &Order,
+    norm: &[u8],
+    (key_len, len): (usize, usize),
+    align: usize,
+) -> Result<bool, Damage> {
+    let leaf = Leaf::new(page)?;
+    let (count, prefix_len) = (leaf.count(), leaf.prefix().len());
+    let size = footprint(key_len, len, align);
+    let shared = match count {
+        0 => first_prefix(page.len(), norm, size, order),
+        _ => common_len(leaf.prefix(), norm),
+    };
+    if shared == prefix_len && place(page, prefix_len, count, key_len, len, align).is_some() {
+        return Ok(true);
+    }
+    let used = match align {
+        1 => leaf.used_without_prefix(),
+        _ => footprints(&leaf, 0, count, align)?,
+    };
+    let Some(room) = (page.len() - HEADER).checked_sub(used + size) else { return Ok(false) };
+    if count == 0 {
+        start_with_prefix(page, norm, shared.min(room))?;
+    } else if room < shared && !may_squeeze(page, size) {
+        return Ok(false);
+    } else {
+        rebuild_to(page, order, align, &mut Vec::new(), shared.min(room))?;
+    }
+    Ok(true)
+}
+
+#[inline]
 fn head_unless_plain(order: &Order, norm: &[u8], prefix_len: usize) -> u32 {
     if order.is_plain() { 0 } else { head_behind(norm, prefix_len) }
 }
@@ -133,7 +156,8 @@ fn start_with_prefix(page: &mut [u8], norm: &[u8], len: usize) -> Result<(), Dam
 }
 
 /// Where a record would start in the gap between arrays and heap, if it fits there.
-fn place(
+#[inline(always)]
+pub(super) fn place(
     page: &[u8],
     prefix_len: usize,
     count: usize,
@@ -149,15 +173,20 @@ fn place(
 }
 
 /// Shifts the arrays apart for a new entry at `i`.
+#[inline]
 fn open_slot(page: &mut [u8], i: usize, count: usize) -> Result<(), Damage> {
     let heads = arrays_at(page);
     let offsets = heads + 4 * count;
     if offsets + 2 * count + SLOT > page.len() || i > count {
         return Err(overflow());
     }
-    page.copy_within(offsets + 2 * i..offsets + 2 * count, offsets + 2 * i + SLOT);
+    if i < count {
+        page.copy_within(offsets + 2 * i..offsets + 2 * count, offsets + 2 * i + SLOT);
+    }
     page.copy_within(offsets..offsets + 2 * i, offsets + 4);
-    page.copy_within(heads + 4 * i..heads + 4 * count, heads + 4 * i + 4);
+    if i < count {
+        page.copy_within(heads + 4 * i..heads + 4 * count, heads + 4 * i + 4);
+    }
     Ok(())
 }
 
@@ -177,6 +206,7 @@ fn close_slots(page: &mut [u8], from: usize, to: usize, count: usize) -> Result<
 }
 
 /// Fills the slots of entry `i` in arrays for `count` entries.
+#[inline]
 fn set_slot(
     page: &mut [u8],
     i: usize,
@@ -192,6 +222,7 @@ fn set_slot(
 }
 
 /// Writes record header and key at `start`, and books the heap; the value is left to the caller.
+#[inline]
 fn write_record(
     page: &mut [u8],
     start: usize,

@@ -1,5 +1,7 @@
 //! Putting an entry into a tree: find the leaf, make the way to it changeable, insert, split.
 
+use std::cmp::Ordering;
+
 use crate::dirty::Workspace;
 use crate::error::{Error, Result};
 use crate::num::PageNo;
@@ -26,6 +28,18 @@ impl Finger {
     pub(crate) fn reset(&mut self) {
         self.live = false;
     }
+
+    /// Whether the leaf of the last change is known and is the last of all.
+    #[inline]
+    pub(super) fn is_last_leaf(&self) -> bool {
+        self.live && self.path.is_rightmost()
+    }
+
+    /// The leaf of the last change.
+    #[inline]
+    pub(super) fn leaf(&self) -> Option<Ref> {
+        self.path.last().map(|step| step.page)
+    }
 }
 
 /// Where an entry was stored: a dirty leaf and the index in it.
@@ -38,9 +52,9 @@ pub(crate) struct Place {
 /// Outcome of [`put`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Put {
-    /// A new entry, its value bytes yet to be filled.
+    /// A new entry.
     Inserted(Place),
-    /// The key was there; its old value is gone, the new bytes are yet to be filled.
+    /// The key was there; its old value is gone.
     Replaced(Place),
     /// The key was there and was left alone.
     Exists,
@@ -48,10 +62,33 @@ pub(crate) enum Put {
 
 /// The value of an entry to be stored.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    pub(crate) kind: ValueKind,
+pub(crate) struct Shape<'v> {
+    kind: ValueKind,
     /// Bytes in the leaf.
-    pub(crate) len: usize,
+    len: usize,
+    /// What they are; empty when the caller fills the place.
+    bytes: &'v [u8],
+}
+
+impl<'v> Shape<'v> {
+    /// A value that is known.
+    #[inline]
+    pub(crate) fn of(kind: ValueKind, bytes: &'v [u8]) -> Shape<'v> {
+        Shape { kind, len: bytes.len(), bytes }
+    }
+
+    /// Room for a value, which the caller fills.
+    #[inline]
+    pub(crate) fn room(kind: ValueKind, len: usize) -> Shape<'v> {
+        Shape { kind, len, bytes: &[] }
+    }
+
+    #[inline]
+    fn store(&self, to: &mut [u8]) {
+        if let Some(to) = to.get_mut(..self.bytes.len()) {
+            to.copy_from_slice(self.bytes);
+        }
+    }
 }
 
 /// Makes room for a value under `key`. With `overwrite` false an existing key is left alone.
@@ -59,7 +96,7 @@ pub(crate) fn put(
     ws: &mut Workspace,
     tree: &mut Tree,
     key: &[u8],
-    shape: Shape,
+    shape: Shape<'_>,
     overwrite: bool,
 ) -> Result<Put> {
     if tree.desc.depth == 0 {
@@ -82,14 +119,12 @@ pub(crate) fn put(
 /// is taken away: to be kept again when the change is done.
 #[inline(always)]
 pub(super) fn locate(ws: &Workspace, tree: &mut Tree, key: &[u8]) -> Result<(Path, bool)> {
+    let mut buf = NormBuf::default();
+    let key = SearchKey::new(&tree.order, key, &mut buf);
     let mut path = std::mem::take(&mut tree.finger.path);
-    let found = match try_finger(ws, tree, &mut path, key)? {
+    let found = match try_finger(ws, tree, &mut path, &key)? {
         Some(found) => found,
-        None => {
-            let mut buf = NormBuf::default();
-            let search = SearchKey::new(&tree.order, key, &mut buf);
-            descend_to_change(&ws.view(), &tree.desc, &tree.order, &search, &mut path)?
-        }
+        None => descend_to_change(&ws.view(), &tree.desc, &tree.order, &key, &mut path)?,
     };
     tree.finger.live = false;
     Ok((path, found))
@@ -101,7 +136,7 @@ pub(super) fn insert_new(
     tree: &mut Tree,
     mut path: Path,
     key: &[u8],
-    shape: Shape,
+    shape: Shape<'_>,
 ) -> Result<Place> {
     if tree.desc.depth == 0 {
         return first_entry(ws, tree, key, shape);
@@ -113,7 +148,12 @@ pub(super) fn insert_new(
 }
 
 /// The finger's leaf, if `key` surely belongs there.
-fn try_finger(ws: &Workspace, tree: &Tree, path: &mut Path, key: &[u8]) -> Result<Option<bool>> {
+fn try_finger(
+    ws: &Workspace,
+    tree: &Tree,
+    path: &mut Path,
+    key: &SearchKey<'_>,
+) -> Result<Option<bool>> {
     if !tree.finger.live {
         return Ok(None);
     }
@@ -124,13 +164,16 @@ fn try_finger(ws: &Workspace, tree: &Tree, path: &mut Path, key: &[u8]) -> Resul
     }
     let page = ws.view().page(step.page)?;
     let leaf = Leaf::new(page).map_err(step.page.damaged())?;
-    let mut buf = NormBuf::default();
-    let search = SearchKey::new(&tree.order, key, &mut buf);
-    let found = leaf.search(&tree.order, &search).map_err(step.page.damaged())?;
+    step.count = leaf.count() as u32;
+    // Most keys are told by the outermost heads: those far away, and those that a sorted load appends.
+    let found = match leaf.side(key) {
+        Ordering::Less => return Ok(None),
+        Ordering::Greater => Err(leaf.count()),
+        Ordering::Equal => leaf.search(&tree.order, key).map_err(step.page.damaged())?,
+    };
     let (Ok(i) | Err(i)) = found;
     let inside = found.is_ok() || (i > 0 && (i < leaf.count() || rightmost));
     step.index = i as u32;
-    step.count = leaf.count() as u32;
     Ok(inside.then_some(found.is_ok()))
 }
 
@@ -156,7 +199,7 @@ pub(super) fn keep_finger(tree: &mut Tree, path: Path) {
     tree.finger.live = true;
 }
 
-fn first_entry(ws: &mut Workspace, tree: &mut Tree, key: &[u8], shape: Shape) -> Result<Place> {
+fn first_entry(ws: &mut Workspace, tree: &mut Tree, key: &[u8], shape: Shape<'_>) -> Result<Place> {
     let slot = ws.new_page()?;
     let plain = tree.order.is_plain();
     header::init(ws.page_mut(slot)?, Kind::Leaf, 0, tree.desc.table, plain);
@@ -260,7 +303,7 @@ pub(crate) fn drop_held(ws: &mut Workspace, tree: &mut Tree, held: &Held) -> Res
     Ok(())
 }
 
-fn replace(ws: &mut Workspace, tree: &mut Tree, path: Path, shape: Shape) -> Result<Place> {
+fn replace(ws: &mut Workspace, tree: &mut Tree, path: Path, shape: Shape<'_>) -> Result<Place> {
     let (slot, index) = leaf_slot(&path)?;
     let held = held(ws, tree.desc.options.has_duplicates(), Ref::dirty(slot), index)?;
     drop_held(ws, tree, &held)?;
@@ -268,21 +311,20 @@ fn replace(ws: &mut Workspace, tree: &mut Tree, path: Path, shape: Shape) -> Res
     reshape(ws, tree, path, shape)
 }
 
-/// Gives the entry at the end of a touched path another value, whose bytes are yet to be filled.
+/// Gives the entry at the end of a touched path another value.
 pub(super) fn reshape(
     ws: &mut Workspace,
     tree: &mut Tree,
     path: Path,
-    shape: Shape,
+    shape: Shape<'_>,
 ) -> Result<Place> {
     let (slot, index) = leaf_slot(&path)?;
     let at = Ref::dirty(slot);
     let align = usize::from(tree.desc.options.align);
     let page = ws.page_mut(slot)?;
-    let room = leaf::set_value(page, index, &tree.order, shape.kind, shape.len, align)
-        .map_err(at.damaged())?
-        .is_some();
-    if room {
+    let room = leaf::set_value(page, index, &tree.order, shape.kind, shape.len, align);
+    if let Some(to) = room.map_err(at.damaged())? {
+        shape.store(to);
         keep_finger(tree, path);
         return Ok(Place { slot, index });
     }
@@ -298,15 +340,14 @@ pub(super) fn insert_at(
     tree: &mut Tree,
     path: Path,
     key: &[u8],
-    shape: Shape,
+    shape: Shape<'_>,
 ) -> Result<Place> {
     let (slot, index) = leaf_slot(&path)?;
     let align = usize::from(tree.desc.options.align);
     let page = ws.page_mut(slot)?;
-    let room = leaf::insert(page, index, &tree.order, key, shape.kind, shape.len, align)
-        .map_err(Ref::dirty(slot).damaged())?
-        .is_some();
-    if room {
+    let room = leaf::insert(page, index, &tree.order, key, shape.kind, shape.len, align);
+    if let Some(to) = room.map_err(Ref::dirty(slot).damaged())? {
+        shape.store(to);
         keep_finger(tree, path);
         return Ok(Place { slot, index });
     }
@@ -318,7 +359,7 @@ fn split_leaf(
     tree: &mut Tree,
     path: Path,
     key: &[u8],
-    shape: Shape,
+    shape: Shape<'_>,
 ) -> Result<Place> {
     let (left, i) = leaf_slot(&path)?;
     let damaged = |d: Damage| Ref::dirty(left).damaged()(d);
@@ -332,7 +373,7 @@ fn split_leaf(
     leaf::split(l, r, at, &tree.order, align, &mut scratch).map_err(damaged)?;
     let put = |page: &mut [u8], index| {
         let room = leaf::insert(page, index, &tree.order, key, shape.kind, shape.len, align);
-        room.map(|r| r.is_some()).map_err(damaged)
+        room.map(|r| r.map(|to| shape.store(to)).is_some()).map_err(damaged)
     };
     let left_count = Leaf::new(l).map_err(damaged)?.count();
     let right_count = Leaf::new(r).map_err(damaged)?.count();

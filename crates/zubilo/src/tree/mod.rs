@@ -7,6 +7,7 @@
 //! Invariants: all leaves are on one level; a child's level is its parent's minus one, and every
 //! descent checks it, so no walk can run in circles; no page but a fresh root is empty.
 
+pub(crate) mod append;
 pub(crate) mod batch;
 pub(crate) mod build;
 pub(crate) mod cursor;
@@ -28,7 +29,7 @@ pub(crate) mod seek;
 pub(crate) mod values;
 
 pub(crate) use desc::{TreeDesc, TreeOptions};
-pub(crate) use pages::{Pages, Ref, Snapshot};
+pub(crate) use pages::{Pages, Ref, Snapshot, any_dirty};
 pub(crate) use path::Path;
 pub(crate) use run::RunRef;
 

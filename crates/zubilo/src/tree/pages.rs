@@ -48,6 +48,13 @@ impl Ref {
     }
 }
 
+/// Whether a child of a branch is dirty. One sum over all instead of a question for each: the mark of
+/// one shows in it.
+#[inline]
+pub(crate) fn any_dirty(children: &[[u8; 8]]) -> bool {
+    Ref(children.iter().fold(0, |all, c| all | u64::from_le_bytes(*c))).slot().is_some()
+}
+
 #[cold]
 fn corrupted(at: Ref, damage: Damage) -> Error {
     Error::Corrupted { page: at.page_no(), reason: damage.0 }

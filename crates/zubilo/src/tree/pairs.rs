@@ -55,21 +55,8 @@ fn add_key(
     key: &[u8],
     value: &[u8],
 ) -> Result<bool> {
-    let shape = Shape { kind: ValueKind::Inline, len: value.len() };
-    let place = insert_new(ws, tree, path, key, shape)?;
-    fill(ws, place, value)?;
+    insert_new(ws, tree, path, key, Shape::of(ValueKind::Inline, value))?;
     Ok(true)
-}
-
-/// Writes the whole value of an entry.
-fn fill(ws: &mut Workspace, place: Place, bytes: &[u8]) -> Result<()> {
-    let damaged = Ref::dirty(place.slot).damaged();
-    let to = leaf::value_mut(ws.page_mut(place.slot)?, place.index).map_err(damaged)?;
-    if to.len() != bytes.len() {
-        return Err(broken_path());
-    }
-    to.copy_from_slice(bytes);
-    Ok(())
 }
 
 /// The values of the entry at the end of a path, and the most bytes that a set of them may take.
@@ -173,9 +160,7 @@ fn store(
     kind: ValueKind,
     bytes: &[u8],
 ) -> Result<Place> {
-    let place = reshape(ws, tree, path, Shape { kind, len: bytes.len() })?;
-    fill(ws, place, bytes)?;
-    Ok(place)
+    reshape(ws, tree, path, Shape::of(kind, bytes))
 }
 
 /// Inserts a value into the set at the end of a touched path; the set has `len` bytes then.
@@ -213,7 +198,7 @@ fn insert_item(ws: &mut Workspace, values: &mut Tree, mut path: Path, item: &[u8
     if values.desc.options.is_packed() {
         return packed::insert(ws, values, &mut path, item);
     }
-    let shape = Shape { kind: ValueKind::Inline, len: 0 };
+    let shape = Shape::of(ValueKind::Inline, &[]);
     if values.desc.depth == 0 {
         return put(ws, values, item, shape, false).map(drop);
     }
@@ -253,8 +238,11 @@ fn store_tree(
     new: &TreeDesc,
 ) -> Result<()> {
     let (slot, index) = leaf_slot(&path)?;
-    fill(ws, Place { slot, index }, &new.to_bytes())?;
-    mark_dirty_runs(ws.page_mut(slot)?);
+    let page = ws.page_mut(slot)?;
+    let value = leaf::value_mut(page, index).map_err(Ref::dirty(slot).damaged())?;
+    let bytes = new.to_bytes();
+    value.get_mut(..bytes.len()).ok_or_else(broken_path)?.copy_from_slice(&bytes);
+    mark_dirty_runs(page);
     tree.desc.value_pages =
         tree.desc.value_pages.saturating_sub(old.pages()).saturating_add(new.pages());
     keep_finger(tree, path);

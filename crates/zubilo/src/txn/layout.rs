@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::page::{Branch, Damage, FLAG_DIRTY_RUNS, Leaf, ValueKind, branch, header, leaf};
 use crate::platform::DataFile;
 use crate::space::Extent;
-use crate::tree::{Pages, Ref, RunRef, TreeDesc, rank, run};
+use crate::tree::{Pages, Ref, RunRef, TreeDesc, any_dirty, rank, run};
 
 /// Extents of the large values, by index of the value, when they have places of their own.
 pub(super) type RunPlaces = Option<Vec<(u32, Extent)>>;
@@ -186,8 +186,10 @@ impl<'t> Layout<'t> {
         let branch = Branch::new(self.ws.view().page(at)?).map_err(at.damaged())?;
         let children = branch.children().get(from..).unwrap_or_default();
         let dirty = |child: &[u8; 8]| Ref(u64::from_le_bytes(*child)).slot();
-        let found = children.iter().enumerate().find_map(|(i, c)| Some((from + i, dirty(c)?)));
-        Ok(found)
+        let (eights, _) = children.as_chunks::<8>();
+        let clean = 8 * eights.iter().take_while(|eight| !any_dirty(&eight[..])).count();
+        let mut rest = children.iter().enumerate().skip(clean);
+        Ok(rest.find_map(|(i, c)| Some((from + i, dirty(c)?))))
     }
 
     /// Lays out the large values and the trees of values that a leaf refers to; true when none is

@@ -2,8 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::page::{self, ValueKind, leaf};
+use crate::tree::append::append;
 use crate::tree::desc::ORDER_INTEGER;
-use crate::tree::insert::{Place, Put, Shape, mark_dirty_runs, put};
+use crate::tree::insert::{Put, Shape, mark_dirty_runs, put};
 use crate::tree::range::Bounds;
 use crate::tree::run::RUN_REF_SIZE;
 use crate::tree::{Ref, RunRef, lookup, pairs, remove, remove_range};
@@ -25,17 +26,6 @@ impl WriteTxn {
         self.check_key(key)
     }
 
-    pub(super) fn fill(&mut self, place: Place, bytes: &[u8]) -> Result<()> {
-        let page = self.ws.page_mut(place.slot)?;
-        let damaged = Ref::dirty(place.slot).damaged();
-        let to = leaf::value_mut(page, place.index).map_err(damaged)?;
-        if to.len() != bytes.len() {
-            return Err(Error::Invalid("a value's place has another size than the value"));
-        }
-        to.copy_from_slice(bytes);
-        Ok(())
-    }
-
     pub(super) fn put(
         &mut self,
         index: usize,
@@ -53,14 +43,12 @@ impl WriteTxn {
         }
         self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
-            let shape = Shape { kind: ValueKind::Inline, len: value.len() };
-            match put(ws, tree, key, shape, overwrite)? {
-                Put::Inserted(place) | Put::Replaced(place) => {
-                    txn.fill(place, value)?;
-                    Ok(true)
-                }
-                Put::Exists => Ok(false),
+            if let Some(to) = append(ws, tree, key, value.len()) {
+                to.copy_from_slice(value);
+                return Ok(true);
             }
+            let shape = Shape::of(ValueKind::Inline, value);
+            Ok(!matches!(put(ws, tree, key, shape, overwrite)?, Put::Exists))
         })
     }
 
@@ -86,7 +74,7 @@ impl WriteTxn {
     /// Stores the reference to a run under `key`.
     fn put_run(&mut self, index: usize, key: &[u8], run: &RunRef) -> Result<()> {
         let (ws, tree) = self.parts(index);
-        let shape = Shape { kind: ValueKind::Run, len: RUN_REF_SIZE };
+        let shape = Shape::room(ValueKind::Run, RUN_REF_SIZE);
         let (Put::Inserted(place) | Put::Replaced(place)) = put(ws, tree, key, shape, true)? else {
             return Ok(());
         };
@@ -118,7 +106,7 @@ impl WriteTxn {
         }
         let place = self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
-            let shape = Shape { kind: ValueKind::Inline, len };
+            let shape = Shape::room(ValueKind::Inline, len);
             match put(ws, tree, key, shape, true)? {
                 Put::Inserted(place) | Put::Replaced(place) => Ok(place),
                 Put::Exists => Err(Error::TxnBroken),

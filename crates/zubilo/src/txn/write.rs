@@ -15,9 +15,8 @@ use crate::env::{EnvInner, Root, WriterState, ledger};
 use crate::error::{Error, Result};
 use crate::num::TxnId;
 use crate::page::ValueKind;
-use crate::tree::desc::DESC_SIZE;
 use crate::tree::desc::OF_VALUES;
-use crate::tree::insert::{Put, Shape, put};
+use crate::tree::insert::{Shape, put};
 use crate::tree::{Snapshot, Tree, TreeDesc, lookup, remove};
 
 use super::cursors::Cursors;
@@ -355,13 +354,8 @@ impl WriteTxn {
 
     /// Stores a table's descriptor under its name.
     pub(super) fn store_desc(&mut self, name: &[u8], desc: &TreeDesc) -> Result<()> {
-        let shape = Shape { kind: ValueKind::Tree, len: DESC_SIZE };
-        let (Put::Inserted(place) | Put::Replaced(place)) =
-            put(&mut self.ws, &mut self.main, name, shape, true)?
-        else {
-            return Ok(());
-        };
-        self.fill(place, &desc.to_bytes())
+        let bytes = desc.to_bytes();
+        put(&mut self.ws, &mut self.main, name, Shape::of(ValueKind::Tree, &bytes), true).map(drop)
     }
 
     // ---- guards ----

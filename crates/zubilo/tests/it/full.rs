@@ -49,7 +49,7 @@ fn cases(run: impl Fn(&Env)) {
         run(&file.open(bounded(durability)).unwrap());
     }
     let (_dir, path) = fresh();
-    run(&bounded(Durability::LAZY).writable_map(true).open(&path).unwrap());
+    run(&bounded(Durability::NoSync).writable_map(true).open(&path).unwrap());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use super::{Housed, LAZY, LAZY_MAP, NOSYNC, NOSYNC_MAP, SYNC, SYNC_MAP, Sink};
+use super::{Housed, LAZY, NOSYNC, NOSYNC_MAP, SYNC, SYNC_MAP, Sink};
 use crate::clock::{Cost, measure};
 use crate::keys::{Chooser, KEY_MAX, Kind, stamp, stamp_of, value};
 use crate::versus::Config;
@@ -44,11 +44,11 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
             duel(sink, &name, sides, Target::Faster(factor), Target::None);
         }
     }
-    for (name, own, own_map) in [("nosync", NOSYNC, NOSYNC_MAP), ("lazy", LAZY, LAZY_MAP)] {
+    for (name, own, own_map) in [("nosync", NOSYNC, Some(NOSYNC_MAP)), ("lazy", LAZY, None)] {
         if config.wants(name) {
             let sides = [
                 zubilo("zubilo", own, 1, 20_000),
-                zubilo("zubilo writable map", own_map, 1, 20_000),
+                own_map.and_then(|map| zubilo("zubilo writable map", map, 1, 20_000)),
                 lmdb("lmdb NOSYNC", NOSYNC, 1, 20_000),
                 lmdb("lmdb NOSYNC|WRITEMAP", NOSYNC_MAP, 1, 20_000),
             ];

@@ -38,7 +38,6 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
 const NOSYNC: Settings = Settings { mode: Mode::NoSync, write_map: false };
 const NOSYNC_MAP: Settings = Settings { mode: Mode::NoSync, write_map: true };
 const LAZY: Settings = Settings { mode: Mode::Lazy, write_map: false };
-const LAZY_MAP: Settings = Settings { mode: Mode::Lazy, write_map: true };
 const SYNC: Settings = Settings { mode: Mode::Sync, write_map: false };
 const SYNC_MAP: Settings = Settings { mode: Mode::Sync, write_map: true };
 
