@@ -22,16 +22,18 @@ symbolizer=$(compgen -c llvm-symbolizer | sort -V | tail -n 1)
 host=$(rustc +nightly -vV | sed -n 's/^host: //p')
 here=$PWD
 
-# tests KIND CARGO-ARGUMENTS...: builds with the sanitizer and runs.
-tests() {
-    local kind=$1
+# tests KIND CARGO-ARGUMENTS...: builds with the sanitizer and runs. The limit is for the run: on a busy
+# machine the build alone can take longer.
+tests() (
+    kind=$1
     shift
-    RUSTFLAGS="-Zsanitizer=$kind -Cforce-frame-pointers=yes" \
-        ASAN_OPTIONS=detect_leaks=0 \
-        TSAN_OPTIONS="suppressions=$here/tools/sanitizers.supp halt_on_error=0 exitcode=66 second_deadlock_stack=1" \
-        CARGO_TARGET_DIR="${SANITIZERS_TARGET_DIR:-$here/target/sanitizers}/$kind" \
-        limit cargo +nightly test -Zbuild-std --target "$host" "$@"
-}
+    export RUSTFLAGS="-Zsanitizer=$kind -Cforce-frame-pointers=yes"
+    export ASAN_OPTIONS=detect_leaks=0
+    export TSAN_OPTIONS="suppressions=$here/tools/sanitizers.supp halt_on_error=0 exitcode=66 second_deadlock_stack=1"
+    export CARGO_TARGET_DIR="${SANITIZERS_TARGET_DIR:-$here/target/sanitizers}/$kind"
+    cargo +nightly test --no-run -Zbuild-std --target "$host" "$@" || exit 1
+    limit cargo +nightly test -Zbuild-std --target "$host" "$@"
+)
 
 for kind in "${kinds[@]}"; do
     case $kind in

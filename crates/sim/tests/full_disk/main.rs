@@ -1,47 +1,105 @@
-//! A real file system that is full: a small one in memory, mounted where only the thread of the test
-//! sees it. Needs the right to mount; says so where it has not.
+//! A real file system that is full: a small one in memory, and an ext4 in a file, mounted where only the
+//! thread of the test sees it. Needs the right to mount; says so where it has not.
 //!
 //! In every mode the disk is filled up to another point and commits are made until one fails: an
-//! error, never a signal; the old data is there; it goes on when there is room again.
+//! error, never a signal; the old data is there; it goes on when there is room again. The same through
+//! the C interface, in the modes that its flags choose.
+
+#[path = "../recorded/c.rs"]
+#[allow(dead_code)]
+mod c;
+mod c_full;
+#[path = "../recorded/plan.rs"]
+#[allow(dead_code)]
+mod plan;
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use sim::watch::{beat, watch};
 use zubilo::{Durability, Env, Error, Options};
 
-/// Bytes of the file system.
+/// Bytes of the file system in memory, and of the file with the other one.
 const SIZE: u64 = 3 << 20;
+const EXT4_SIZE: u64 = 5 << 20;
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Memory,
+    Ext4,
+}
 
 /// A file system of the calling thread, and of the threads that it starts.
 struct Disk(tempfile::TempDir);
 
 impl Disk {
-    fn mount() -> Option<Disk> {
+    fn mount(kind: Kind) -> Option<Disk> {
         let dir = tempfile::tempdir().expect("a folder");
-        let target = CString::new(dir.path().as_os_str().as_bytes()).expect("no zero byte");
+        std::fs::create_dir(dir.path().join("mounted")).expect("a folder");
+        let disk = Disk(dir);
+        let mounted = match kind {
+            Kind::Memory => disk.mount_memory(),
+            Kind::Ext4 => disk.mount_memory() && disk.mount_ext4(),
+        };
+        mounted.then_some(disk)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("mounted")
+    }
+
+    /// Fills it up to what is to be left.
+    fn fill(&self, left: u64) -> PathBuf {
+        let target = CString::new(self.path().as_os_str().as_bytes()).expect("no zero byte");
+        // SAFETY: a string that ends in a zero byte, and a structure that may be all zeros.
+        let free = unsafe {
+            let mut found: libc::statvfs = std::mem::zeroed();
+            assert_eq!(libc::statvfs(target.as_ptr(), &mut found), 0);
+            found.f_bavail * found.f_frsize
+        };
+        let ballast = self.path().join("ballast");
+        std::fs::write(&ballast, vec![1; free.saturating_sub(left) as usize]).expect("ballast");
+        ballast
+    }
+
+    /// On top of the other one, which only makes the mounts of this thread its own.
+    fn mount_ext4(&self) -> bool {
+        let image = self.0.path().join("image");
+        std::fs::write(&image, vec![0; EXT4_SIZE as usize]).expect("an image");
+        let run = |program: &str, arguments: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(arguments).stdout(std::process::Stdio::null());
+            command.status().is_ok_and(|status| status.success())
+        };
+        let (image, target) = (image.display().to_string(), self.path().display().to_string());
+        run("mkfs.ext4", &["-q", "-F", "-m", "0", &image])
+            && run("mount", &["-o", "loop", &image, &target])
+    }
+
+    fn mount_memory(&self) -> bool {
+        let target = CString::new(self.path().as_os_str().as_bytes()).expect("no zero byte");
         let options = CString::new(format!("size={SIZE}")).expect("no zero byte");
         // SAFETY: a mount namespace of this thread alone; all strings end in zero bytes and outlive
         // the calls.
-        let mounted = unsafe {
+        unsafe {
             let own = libc::unshare(libc::CLONE_NEWNS) == 0;
             let private = libc::MS_REC | libc::MS_PRIVATE;
             let (none, memory) = (c"none".as_ptr(), c"tmpfs".as_ptr());
             let (void, root) = (std::ptr::null::<libc::c_void>(), c"/".as_ptr());
             own && libc::mount(none, root, void.cast(), private, void) == 0
                 && libc::mount(memory, target.as_ptr(), memory, 0, options.as_ptr().cast()) == 0
-        };
-        mounted.then_some(Disk(dir))
+        }
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        let target = CString::new(self.0.path().as_os_str().as_bytes()).expect("no zero byte");
-        // SAFETY: a string that ends in a zero byte.
-        unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
+        let target = CString::new(self.path().as_os_str().as_bytes()).expect("no zero byte");
+        // SAFETY: a string that ends in a zero byte. What is not mounted is left.
+        unsafe { while libc::umount2(target.as_ptr(), libc::MNT_DETACH) == 0 {} };
     }
 }
 
@@ -77,10 +135,9 @@ fn judge(env: &Env, count: u32, case: &str) {
     }
 }
 
-fn fill(options: &Options, ballast: u64, case: &str) {
-    let disk = Disk::mount().expect("mounted before");
-    let (path, weight) = (disk.0.path().join("store"), disk.0.path().join("ballast"));
-    std::fs::write(&weight, vec![1; ballast as usize]).expect("ballast");
+fn fill(kind: Kind, options: &Options, left: u64, case: &str) {
+    let disk = Disk::mount(kind).expect("mounted before");
+    let (path, weight) = (disk.path().join("store"), disk.fill(left));
     let mut count = 0;
     match options.clone().open(&path) {
         Ok(env) => {
@@ -121,25 +178,60 @@ fn fill(options: &Options, ballast: u64, case: &str) {
 
 fn make_room(ballast: &Path) {
     std::fs::remove_file(ballast).expect("the ballast");
+    // A file system with a journal gives the blocks back when it has written that down.
+    let folder = ballast.parent().expect("a folder");
+    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).expect("the folder");
 }
 
-#[test]
-fn a_full_disk_is_an_error_in_every_mode() {
-    if Disk::mount().is_none() {
-        eprintln!("NOT TESTED: no right to mount a small file system here");
+/// From a disk with much room to one that has none even for an empty store.
+fn rooms() -> impl Iterator<Item = u64> {
+    (0..24).map(|i| i * 20_000).chain([1_000_000, 2_000_000])
+}
+
+/// Whether such a file system can be had here.
+fn can_mount(kind: Kind) -> bool {
+    let can = Disk::mount(kind).is_some();
+    if !can {
+        eprintln!("NOT TESTED: {kind:?}: no right to mount a small file system here");
+    }
+    can
+}
+
+fn in_every_mode(kind: Kind) {
+    if !can_mount(kind) {
         return;
     }
-    let _watched = watch("full disk".into());
+    let _watched = watch(format!("full disk, {kind:?}"));
     let lazy = Durability::Lazy { sync_bytes: 16 << 10, sync_period: Duration::from_millis(1) };
     for durability in [Durability::Sync, lazy, Durability::NoSync] {
         for writable in [false, true] {
             let options = Options::new().durability(durability).writable_map(writable);
-            // From a disk with much room to one that has none even for an empty store.
-            for left in (0..24).map(|i| i * 20_000).chain([1_000_000, 2_000_000]) {
+            for left in rooms() {
                 beat();
-                let case = format!("{durability:?}, writable map {writable}, {left} bytes left");
-                fill(&options, SIZE - left.max(4096), &case);
+                let case =
+                    format!("{kind:?}, {durability:?}, writable map {writable}, {left} bytes left");
+                fill(kind, &options, left, &case);
             }
         }
     }
+}
+
+#[test]
+fn a_full_disk_is_an_error_in_every_mode() {
+    in_every_mode(Kind::Memory);
+}
+
+#[test]
+fn a_full_ext4_is_an_error_in_every_mode() {
+    in_every_mode(Kind::Ext4);
+}
+
+#[test]
+fn a_full_disk_is_an_error_of_the_c_interface_too() {
+    c_full::in_every_mode(Kind::Memory);
+}
+
+#[test]
+fn a_full_ext4_is_an_error_of_the_c_interface_too() {
+    c_full::in_every_mode(Kind::Ext4);
 }
