@@ -262,6 +262,12 @@ impl Workspace {
         at.slot().is_some_and(|slot| self.arena.level(slot) == self.level())
     }
 
+    /// The slot of a page that the running level may change.
+    #[inline]
+    pub(crate) fn owned_slot(&self, at: Ref) -> Option<u32> {
+        at.slot().filter(|slot| self.arena.level(*slot) == self.level())
+    }
+
     /// Makes a page changeable by the running level; gives its slot.
     #[inline]
     pub(crate) fn touch(&mut self, at: Ref) -> Result<u32> {

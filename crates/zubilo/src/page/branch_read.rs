@@ -102,7 +102,8 @@ impl<'p> Branch<'p> {
             Err(Ordering::Less) => return Ok(0),
             Err(_) => return Ok(self.count().saturating_sub(1)),
         };
-        let low = self.slots.lower(1, head);
+        // The first separator stands for all keys that are less than the second.
+        let low = self.slots.lower(head).max(1);
         if low >= self.count() || self.slots.head(low) != head {
             return Ok(low - 1);
         }
@@ -113,7 +114,7 @@ impl<'p> Branch<'p> {
     /// take the view by value: by reference it would have to be in memory for the search, too.
     fn search_equal(self, mut low: usize, head: u32, norm: &[u8]) -> Result<usize, Damage> {
         let rest = norm.get(self.prefix().len()..).unwrap_or_default();
-        let mut high = self.slots.upper(low, head);
+        let mut high = self.slots.upper(head);
         while low < high {
             let middle = low + (high - low) / 2;
             if self.is_after(middle, rest)? {

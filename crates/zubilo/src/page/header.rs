@@ -97,6 +97,17 @@ pub(crate) fn init(page: &mut [u8], kind: Kind, level: u8, table: u32, plain: bo
     set_table(page, table);
 }
 
+/// Counts an entry whose record now starts the heap, with so much padding behind it.
+#[inline(always)]
+pub(super) fn append(page: &mut [u8], count: usize, heap: usize, padding: usize) {
+    set_count(page, count as u16);
+    set_heap(page, heap as u32);
+    if padding > 0 {
+        let sum = garbage(page).saturating_add(padding as u32);
+        set_garbage(page, sum);
+    }
+}
+
 /// The stored checksum.
 pub(crate) fn checksum(page: &[u8]) -> u64 {
     load_u64(page, 0).unwrap_or(0)

@@ -156,18 +156,22 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
 /// have to wait for the bytes to arrive there one by one.
 #[inline(always)]
 pub(crate) fn head_behind(norm: &[u8], prefix_len: usize) -> u32 {
-    let rest = norm.get(prefix_len..).unwrap_or_default();
-    match (rest.first_chunk::<4>(), norm.last_chunk::<4>()) {
-        (Some(bytes), _) => u32::from_be_bytes(*bytes),
-        (None, Some(bytes)) => {
-            let missing = 4 - rest.len() as u32;
-            (u64::from(u32::from_be_bytes(*bytes)) << (8 * missing)) as u32
-        }
-        (None, None) => {
-            let byte = |i| rest.get(i).map_or(0, |b| u32::from(*b));
-            byte(0) << 24 | byte(1) << 16 | byte(2) << 8
-        }
+    match norm.get(prefix_len..).and_then(|rest| rest.first_chunk::<4>()) {
+        Some(bytes) => u32::from_be_bytes(*bytes),
+        None => short_head(norm, prefix_len),
     }
+}
+
+/// As `head_behind`, of a rest shorter than a head.
+#[inline]
+fn short_head(norm: &[u8], prefix_len: usize) -> u32 {
+    let rest = norm.get(prefix_len..).unwrap_or_default();
+    if let Some(bytes) = norm.last_chunk::<4>() {
+        let missing = 4 - rest.len().min(4) as u32;
+        return (u64::from(u32::from_be_bytes(*bytes)) << (8 * missing)) as u32;
+    }
+    let byte = |i| rest.get(i).map_or(0, |b| u32::from(*b));
+    byte(0) << 24 | byte(1) << 16 | byte(2) << 8
 }
 
 /// Length of the common start of two byte strings.

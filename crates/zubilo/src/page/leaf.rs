@@ -162,7 +162,8 @@ fn start_with_prefix(page: &mut [u8], norm: &[u8], len: usize) -> Result<(), Dam
 }
 
 /// Where a record would start in the gap between arrays and heap, if it fits there.
-fn place(
+#[inline(always)]
+pub(super) fn place(
     page: &[u8],
     prefix_len: usize,
     count: usize,

@@ -91,7 +91,7 @@ impl<'p> Leaf<'p> {
             Err(Ordering::Less) => return Ok(Err(0)),
             Err(_) => return Ok(Err(self.count())),
         };
-        let low = self.slots.lower(0, head);
+        let low = self.slots.lower(head);
         if low >= self.count() || self.slots.head(low) != head {
             return Ok(Err(low));
         }
@@ -99,7 +99,7 @@ impl<'p> Leaf<'p> {
             Ordering::Equal => Ok(Ok(low)),
             Ordering::Less => Ok(Err(low)),
             Ordering::Greater => {
-                let high = self.slots.upper(low + 1, head);
+                let high = self.slots.upper(head);
                 self.search_between(order, key.raw(), low + 1, high)
             }
         }
@@ -121,7 +121,8 @@ impl<'p> Leaf<'p> {
     }
 
     /// The entry under `key`. As `search`, but the record is read only once, and a key is told
-    /// from another only where they differ.
+    /// from another only where they differ. Whether the key shares the page's prefix is not asked:
+    /// a key that does not is no key of the page, whatever its head would be.
     #[inline(always)]
     pub(crate) fn find(
         &self,
@@ -129,8 +130,8 @@ impl<'p> Leaf<'p> {
         key: &SearchKey<'_>,
     ) -> Result<Option<Entry<'p>>, Damage> {
         if !self.slots.plain {
-            let Ok(head) = self.slots.head_for(key.norm()) else { return Ok(None) };
-            let low = self.slots.lower(0, head);
+            let head = self.slots.head_behind_prefix(key.norm());
+            let low = self.slots.lower(head);
             if low >= self.count() || self.slots.head(low) != head {
                 return Ok(None);
             }
@@ -156,10 +157,11 @@ impl<'p> Leaf<'p> {
     /// head; for `entry_at`.
     #[inline(always)]
     pub(crate) fn likely(&self, key: &SearchKey<'_>) -> Option<usize> {
-        match self.slots.head_for(key.norm()) {
-            Ok(head) if !self.slots.plain => self.slots.offset(self.slots.lower(0, head)).ok(),
-            _ => None,
+        if self.slots.plain {
+            return None;
         }
+        let head = self.slots.head_behind_prefix(key.norm());
+        self.slots.offset(self.slots.lower(head)).ok()
     }
 
     /// The bytes of the whole page.
@@ -225,6 +227,13 @@ impl<'p> Leaf<'p> {
 
     pub(super) fn head(&self, i: usize) -> u32 {
         self.slots.head(i)
+    }
+
+    /// The head that a key with this normal form would have, if it shares the page's prefix and the
+    /// page has heads.
+    #[inline(always)]
+    pub(super) fn head_of(&self, norm: &[u8]) -> Option<u32> {
+        if self.slots.plain { None } else { self.slots.head_for(norm).ok() }
     }
 
     /// Position of the value in the page, and its length.

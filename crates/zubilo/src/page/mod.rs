@@ -1,5 +1,5 @@
 //! Layouts of pages: pure functions over bytes, without I/O and without `unsafe` (but for the
-//! prefetch). `docs/file-format.md` draws them.
+//! prefetch and the vector compare of heads). `docs/file-format.md` draws them.
 //!
 //! Invariant of this module: no content of a page makes it panic or read outside the page. Every
 //! offset, count and length read from a page is checked where it is used; what is wrong becomes
@@ -8,6 +8,7 @@
 //! `packed` has leaves of fixed-size items, which need no arrays, `items` what is common to all leaves;
 //! `set` is the layout of small sets of duplicates, inside records.
 
+mod append;
 pub(crate) mod branch;
 mod branch_read;
 #[cfg(any(test, feature = "fuzz"))]
@@ -23,7 +24,9 @@ pub(crate) mod set;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod vector;
 
+pub(crate) use append::append;
 pub(crate) use branch_read::Branch;
 pub(crate) use items::{Items, LeafPage};
 pub(crate) use key::{Compare, NormBuf, Order, SearchKey, same, separator};

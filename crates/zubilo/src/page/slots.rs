@@ -2,23 +2,22 @@
 
 use std::hint::select_unpredictable;
 
-use crate::num::load_u16;
+use crate::num::{load_u16, load_u32};
 
 use super::key::{head_behind, same};
+use super::vector::{WINDOW, less_bits};
 use super::{Damage, FLAG_PLAIN, HEADER, header};
-
-/// Heads counted at once at the end of a search: a number that the compiler turns into a few vector
-/// compares without a loop, and below which a count is cheaper than further halving.
-const WINDOW: usize = 16;
 
 /// Prefix, heads and offsets of a page, checked to lie inside it. What a search does not need is
 /// found again when it is asked for: this is made for every page of every look-up.
 #[derive(Clone, Copy)]
 pub(super) struct Slots<'p> {
     pub(super) page: &'p [u8],
-    pub(super) heads: &'p [[u8; 4]],
     /// Where the heads start.
     pub(super) arrays: usize,
+    /// The page from there on.
+    behind: &'p [u8],
+    count: usize,
     pub(super) plain: bool,
 }
 
@@ -39,13 +38,12 @@ impl<'p> Slots<'p> {
     pub(super) fn with_extra(page: &'p [u8], extra: usize) -> Result<Slots<'p>, Damage> {
         let count = usize::from(header::count(page));
         let arrays = arrays_at(page);
-        let all = page.get(arrays..arrays + (6 + extra) * count);
-        match all.and_then(|all| all.get(..4 * count)) {
-            Some(heads) => {
+        match page.get(arrays..) {
+            Some(behind) if (6 + extra) * count <= behind.len() => {
                 let plain = header::flags(page) & FLAG_PLAIN != 0;
-                Ok(Slots { page, heads: heads.as_chunks::<4>().0, arrays, plain })
+                Ok(Slots { page, arrays, behind, count, plain })
             }
-            None => Err(Damage("the page's arrays do not fit the page")),
+            _ => Err(Damage("the page's arrays do not fit the page")),
         }
     }
 
@@ -57,20 +55,19 @@ impl<'p> Slots<'p> {
     /// The offsets of all entries.
     #[inline(always)]
     pub(super) fn offsets(&self) -> &'p [[u8; 2]] {
-        let (start, count) = (self.arrays + 4 * self.count(), self.count());
-        self.page.get(start..start + 2 * count).unwrap_or_default().as_chunks::<2>().0
+        self.behind.get(4 * self.count..6 * self.count).unwrap_or_default().as_chunks::<2>().0
     }
 
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
-        self.heads.len()
+        self.count
     }
 
     /// The stored offset of an entry.
     #[inline(always)]
     pub(super) fn offset(&self, i: usize) -> Result<usize, Damage> {
         if i < self.count()
-            && let Some(offset) = load_u16(self.page, self.arrays + 4 * self.count() + 2 * i)
+            && let Some(offset) = load_u16(self.behind, 4 * self.count + 2 * i)
         {
             return Ok(usize::from(offset));
         }
@@ -79,7 +76,7 @@ impl<'p> Slots<'p> {
 
     #[inline(always)]
     pub(super) fn head(&self, i: usize) -> u32 {
-        self.heads.get(i).map_or(0, |h| u32::from_le_bytes(*h))
+        if i < self.count { load_u32(self.behind, 4 * i).unwrap_or(0) } else { 0 }
     }
 
     /// The head that a key with this normal form would have here, or where the key stands to all
@@ -93,15 +90,21 @@ impl<'p> Slots<'p> {
         Ok(head_behind(norm, len))
     }
 
-    /// Index of the first head in [from, count) that is not less than `head`.
+    /// As `head_for`, of a key that is not known to share the prefix.
     #[inline(always)]
-    pub(super) fn lower(&self, from: usize, head: u32) -> usize {
-        bound(self.heads, from, |h| h < head)
+    pub(super) fn head_behind_prefix(&self, norm: &[u8]) -> u32 {
+        head_behind(norm, self.arrays - HEADER)
     }
 
-    /// Index of the first head in [from, count) that is greater than `head`.
-    pub(super) fn upper(&self, from: usize, head: u32) -> usize {
-        bound(self.heads, from, |h| h <= head)
+    /// Index of the first head that is not less than `head`.
+    #[inline(always)]
+    pub(super) fn lower(&self, head: u32) -> usize {
+        lower(self.behind, self.count, head)
+    }
+
+    /// Index of the first head that is greater than `head`.
+    pub(super) fn upper(&self, head: u32) -> usize {
+        head.checked_add(1).map_or(self.count(), |next| self.lower(next))
     }
 
     /// Length at `at` in the heap, and the bytes behind it.
@@ -112,49 +115,64 @@ impl<'p> Slots<'p> {
     }
 }
 
-/// Index of the first head in [from, count) for which `before` is false.
+/// How many of the `count` heads that `bytes` begins with are less than `head`. What lies behind them
+/// may be loaded, and does not count.
 ///
-/// Branchless halving down to a window, then a count of the window. The window may start further
-/// left than the halving ended: heads there are `before` too and are counted as such. On a damaged
-/// page, whose heads are in no order, the answer is wrong but within [from, count].
+/// Branchless steps down to a window, then the compares of the window as bits of one word, whose
+/// first zero ends what is less: heads ascend. The window may start further left than the steps
+/// ended: heads there are less too. On a damaged page, whose heads are in no order, the answer is
+/// wrong but at most `count`.
+///
+/// The number of steps is the same for all usual leaves, and for all usual branches: it comes from a
+/// page that may not have arrived yet, and what the CPU has begun on a wrong guess is lost.
 #[inline(always)]
-pub(super) fn bound(heads: &[[u8; 4]], from: usize, before: impl Fn(u32) -> bool) -> usize {
-    let Some(last_window) = heads.len().checked_sub(WINDOW) else {
-        let few = heads.get(from..).unwrap_or_default();
-        return from + count_before(few, before);
+pub(super) fn lower(bytes: &[u8], count: usize, head: u32) -> usize {
+    let all = bytes.as_chunks::<4>().0;
+    let Some(last_window) = count.checked_sub(WINDOW) else {
+        return match all.first_chunk::<WINDOW>() {
+            Some(window) => first_zero(less_bits(window, head) & ((1 << count) - 1)),
+            None => few(all, count, head),
+        };
     };
-    let mut base = from;
-    let mut len = heads.len().saturating_sub(from);
-    while len > WINDOW {
-        let half = len / 2;
-        let head = heads.get(base + half - 1).map_or(0, |h| u32::from_le_bytes(*h));
-        base += select_unpredictable(before(head), half, 0);
-        len -= half;
-    }
-    let start = base.min(last_window);
-    match heads.get(start..).and_then(|h| h.first_chunk::<WINDOW>()) {
-        Some(window) => (start + count_window(window, before)).max(from),
-        None => from,
-    }
-}
-
-/// How many heads satisfy `before`.
-#[inline(always)]
-fn count_before(heads: &[[u8; 4]], before: impl Fn(u32) -> bool) -> usize {
-    heads.iter().map(|h| u32::from(before(u32::from_le_bytes(*h)))).sum::<u32>() as usize
-}
-
-/// As `count_before`. Counts in four lanes, each as wide as a head, so that the compiler adds up
-/// the compares as they are instead of counting bits, for which not every CPU has an instruction.
-#[inline(always)]
-fn count_window(heads: &[[u8; 4]; WINDOW], before: impl Fn(u32) -> bool) -> usize {
-    let mut lanes = [0u32; 4];
-    for four in heads.as_chunks::<4>().0 {
-        for (lane, h) in lanes.iter_mut().zip(four) {
-            *lane += u32::from(before(u32::from_le_bytes(*h)));
+    let Some(heads) = all.get(..count) else { return 0 };
+    // One step: past the next `len` heads if they are all less.
+    let step = |start: usize, len: usize| {
+        let last = (start + len - 1).min(count - 1);
+        let is_less = heads.get(last).is_some_and(|h| u32::from_le_bytes(*h) < head);
+        select_unpredictable(is_less, start + len, start)
+    };
+    let mut start = 0;
+    if count > 64 {
+        if count > 256 {
+            let mut len = count.next_power_of_two() / 2;
+            while len > 128 {
+                start = step(start, len);
+                len /= 2;
+            }
         }
+        start = step(start, 128);
+        start = step(start, 64);
     }
-    lanes.iter().sum::<u32>() as usize
+    start = step(start, 32);
+    start = step(start, 16).min(last_window);
+    match heads.get(start..).and_then(|h| h.first_chunk::<WINDOW>()) {
+        Some(window) => start + first_zero(less_bits(window, head)),
+        None => 0,
+    }
+}
+
+/// As `lower`, for heads that lie so near the end of their page that no window fits.
+#[cold]
+fn few(heads: &[[u8; 4]], count: usize, head: u32) -> usize {
+    let heads = heads.get(..count).unwrap_or_default();
+    heads.iter().take_while(|h| u32::from_le_bytes(**h) < head).count()
+}
+
+/// Place of the lowest zero of 16 bits; 16 when there is none.
+#[inline(always)]
+fn first_zero(bits: u32) -> usize {
+    // The bit above them spares the question whether there is any.
+    (!bits | 1 << WINDOW).trailing_zeros() as usize
 }
 
 /// Checks that the spans of live records do not overlap, lie in the heap, and leave just the bytes

@@ -58,6 +58,14 @@ impl BitSet {
         if words as usize > self.words.len() {
             self.words.resize(words as usize, 0);
         }
+        // Small transactions set and clear single pages.
+        if count == 1 {
+            let (word, bit) = (&mut self.words[(first / WORD) as usize], 1 << (first % WORD));
+            let fresh = u64::from(*word & bit == 0);
+            *word |= bit;
+            self.ones += fresh;
+            return fresh;
+        }
         let mut fresh = 0;
         for index in first / WORD..words {
             let bits = mask(index, first, end);
@@ -90,6 +98,9 @@ impl BitSet {
         let end = (first + count).min(self.span());
         if first >= end {
             return 0;
+        }
+        if count == 1 {
+            return u64::from(self.get(first));
         }
         (first / WORD..end.div_ceil(WORD))
             .map(|index| u64::from((self.word(index) & mask(index, first, end)).count_ones()))

@@ -29,6 +29,18 @@ impl Finger {
     pub(crate) fn reset(&mut self) {
         self.live = false;
     }
+
+    /// Whether the leaf of the last change is known and is the last of all.
+    #[inline]
+    pub(super) fn is_last_leaf(&self) -> bool {
+        self.live && self.path.is_rightmost()
+    }
+
+    /// The leaf of the last change.
+    #[inline]
+    pub(super) fn leaf(&self) -> Option<Ref> {
+        self.path.last().map(|step| step.page)
+    }
 }
 
 /// Where an entry was stored: a dirty leaf and the index in it.
@@ -91,9 +103,6 @@ pub(crate) fn put(
     if tree.desc.depth == 0 {
         return first_entry(ws, tree, key, shape).map(Put::Inserted);
     }
-    if let Some(place) = append(ws, tree, key, shape)? {
-        return Ok(Put::Inserted(place));
-    }
     let (mut path, found) = locate(ws, tree, key)?;
     if found && !overwrite {
         keep_finger(tree, path);
@@ -105,40 +114,6 @@ pub(crate) fn put(
     touch_path(ws, tree, &mut path)?;
     tree.desc.modified = ws.txn();
     replace(ws, tree, path, shape).map(Put::Replaced)
-}
-
-/// Puts a key that is behind all others into the finger's leaf, where there is room: what a sorted
-/// load does again and again.
-#[inline(always)]
-fn append(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    key: &[u8],
-    shape: Shape<'_>,
-) -> Result<Option<Place>> {
-    if !tree.finger.live || !tree.finger.path.is_rightmost() {
-        return Ok(None);
-    }
-    let (txn, align) = (ws.txn(), usize::from(tree.desc.options.align));
-    let step = tree.finger.path.last_mut().filter(|step| ws.owns(step.page));
-    let Some((step, slot)) = step.and_then(|step| step.page.slot().map(|slot| (step, slot))) else {
-        return Ok(None);
-    };
-    let at = Ref::dirty(slot);
-    let page = ws.page_mut(slot)?;
-    let Some(search) = tree.order.as_it_is(key) else { return Ok(None) };
-    let leaf = Leaf::new(page).map_err(at.damaged())?;
-    if leaf.side(&search) != Ordering::Greater {
-        return Ok(None);
-    }
-    let index = leaf.count();
-    let room = leaf::insert(page, index, &tree.order, key, shape.kind, shape.len, align);
-    let Some(to) = room.map_err(at.damaged())? else { return Ok(None) };
-    shape.store(to);
-    (step.index, step.count) = (index as u32, index as u32 + 1);
-    tree.desc.entries += 1;
-    tree.desc.modified = txn;
-    Ok(Some(Place { slot, index }))
 }
 
 /// The way to `key` in a tree that is to be changed there, and whether the key is in it. The finger

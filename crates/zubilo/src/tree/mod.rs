@@ -7,6 +7,7 @@
 //! Invariants: all leaves are on one level; a child's level is its parent's minus one, and every
 //! descent checks it, so no walk can run in circles; no page but a fresh root is empty.
 
+pub(crate) mod append;
 mod balance;
 pub(crate) mod batch;
 pub(crate) mod build;

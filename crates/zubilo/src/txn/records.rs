@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::page::{self, ValueKind, leaf};
+use crate::tree::append::append;
 use crate::tree::desc::ORDER_INTEGER;
 use crate::tree::insert::{Put, Shape, mark_dirty_runs, put};
 use crate::tree::range::Bounds;
@@ -42,6 +43,10 @@ impl WriteTxn {
         }
         self.guarded(|txn| {
             let (ws, tree) = txn.parts(index);
+            if let Some(to) = append(ws, tree, key, value.len()) {
+                to.copy_from_slice(value);
+                return Ok(true);
+            }
             let shape = Shape::of(ValueKind::Inline, value);
             Ok(!matches!(put(ws, tree, key, shape, overwrite)?, Put::Exists))
         })

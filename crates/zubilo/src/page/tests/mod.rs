@@ -1,5 +1,6 @@
 //! Pages against models, at their limits, and against arbitrary bytes.
 
+mod appends;
 mod branches;
 mod hostile;
 mod leaves;
