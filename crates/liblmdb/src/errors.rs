@@ -60,7 +60,12 @@ impl Code {
 impl From<Error> for Code {
     fn from(error: Error) -> Code {
         match &error {
-            Error::Io { source, .. } => Code(source.raw_os_error().unwrap_or(libc::EIO)),
+            Error::Io { source, .. } => Code(match source.raw_os_error() {
+                Some(code) => code,
+                // Memory of the process, which gives no number.
+                None if source.kind() == std::io::ErrorKind::OutOfMemory => libc::ENOMEM,
+                None => libc::EIO,
+            }),
             Error::Corrupted { .. } => Code::CORRUPTED,
             Error::NotAStore { .. } => Code::INVALID,
             Error::Version { .. } => Code::VERSION_MISMATCH,
