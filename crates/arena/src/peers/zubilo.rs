@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use zubilo::{Durability, Env, Options, ReadTable, TableHandle, TableOptions, WriteTable};
+use zubilo::{Durability, Env, Options, ReadTable, ReadTxn, TableHandle, TableOptions, WriteTable};
 
 use super::tables::{Change, Find, PAIRS, Place};
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer};
@@ -93,17 +93,16 @@ impl Engine for Zubilo {
 }
 
 impl Session for Thread<'_> {
-    type Reader<'t> = ReadTable<'t>;
+    type Reader<'t> = Snapshot<'t>;
     type Writer<'t> = WriteTable<'t>;
 
     #[inline(always)]
     fn read<R>(
         &mut self,
-        work: impl for<'t> FnOnce(&mut ReadTable<'t>) -> Outcome<R>,
+        work: impl for<'t> FnOnce(&mut Snapshot<'t>) -> Outcome<R>,
     ) -> Outcome<R> {
         let read = self.reader.begin().map_err(Fault::of("begin"))?;
-        let mut table = read.table(TABLE).map_err(Fault::of("table"))?;
-        work(&mut table)
+        work(&mut Snapshot { read: &read, table: None })
     }
 
     #[inline(always)]
@@ -162,15 +161,31 @@ impl Session for Thread<'_> {
     }
 }
 
-impl Reader for ReadTable<'_> {
+/// A read transaction. Its table is looked up when it is first read, as LMDB does behind its handles.
+pub(crate) struct Snapshot<'t> {
+    read: &'t ReadTxn,
+    table: Option<ReadTable<'t>>,
+}
+
+impl<'t> Snapshot<'t> {
+    #[inline(always)]
+    fn table(&mut self) -> Outcome<&ReadTable<'t>> {
+        if self.table.is_none() {
+            self.table = Some(self.read.table(TABLE).map_err(Fault::of("table"))?);
+        }
+        self.table.as_ref().ok_or_else(|| Fault::Failed("the table is not open".into()))
+    }
+}
+
+impl Reader for Snapshot<'_> {
     #[inline(always)]
     fn get<R>(&mut self, key: &[u8], see: impl FnOnce(Option<&[u8]>) -> R) -> Outcome<R> {
-        ReadTable::get(self, key).map(see).map_err(Fault::of("get"))
+        self.table()?.get(key).map(see).map_err(Fault::of("get"))
     }
 
     #[inline(always)]
     fn get_many(&mut self, keys: &[&[u8]], see: impl FnMut(usize, Option<&[u8]>)) -> Outcome<()> {
-        self.get_many_with(keys, see).map_err(Fault::of("get_many_with"))
+        self.table()?.get_many_with(keys, see).map_err(Fault::of("get_many_with"))
     }
 
     #[inline(always)]
@@ -180,9 +195,10 @@ impl Reader for ReadTable<'_> {
         most: u64,
         mut see: impl FnMut(&[u8], &[u8]),
     ) -> Outcome<u64> {
+        let table = self.table()?;
         let records = match from {
-            Some(from) => self.range(from..),
-            None => self.iter(),
+            Some(from) => table.range(from..),
+            None => table.iter(),
         };
         let mut count = 0;
         for record in records.take(usize::try_from(most).unwrap_or(usize::MAX)) {
