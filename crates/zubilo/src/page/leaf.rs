@@ -125,7 +125,7 @@ fn make_room(
     if shared == prefix_len && place(page, prefix_len, count, key_len, len, align).is_some() {
         return Ok(true);
     }
-    let used = footprints(&leaf, 0, count, align)?;
+    let used = used(&leaf, align)?;
     let Some(room) = (page.len() - HEADER).checked_sub(used + size) else { return Ok(false) };
     if count == 0 {
         start_with_prefix(page, norm, shared.min(room))?;
@@ -312,7 +312,7 @@ pub(crate) fn set_value<'p>(
         return value_mut(page, i).map(Some);
     }
     let key_len = entry.key.len();
-    let used = footprints(&leaf, 0, leaf.count(), align)?;
+    let used = used(&leaf, align)?;
     let (old, new) = (footprint(key_len, entry.value.len(), align), footprint(key_len, len, align));
     let keep = if may_squeeze(page, new) { 0 } else { leaf.prefix().len() };
     if used + new + keep > page.len() - HEADER + old || len > usize::from(u16::MAX) {
@@ -552,7 +552,7 @@ pub(crate) fn split_point(
     if i >= count && append {
         return Ok(count);
     }
-    let total = footprints(&leaf, 0, count, align)? + size;
+    let total = used(&leaf, align)? + size;
     let capacity = page.len() - HEADER;
     // The cut before entry `at` leaves `left` bytes on the left, the new entry counted where it
     // goes; of the cuts where both sides fit the most even one wins.
