@@ -96,7 +96,7 @@ pub trait DataFile: Send + Sync {
     /// Makes the entry of this file in its directory durable.
     fn sync_directory(&self) -> io::Result<()>;
 
-    /// Base of a second, writable map of the same bytes, if the file was opened with one.
+    /// The base, if the map may be written to.
     fn writable(&self) -> Option<*mut u8>;
 
     /// Tells the system how a range of the map will be used. The range is cut to the reserved
@@ -132,7 +132,7 @@ pub struct OpenFile {
     pub mode: u32,
     /// Bytes of address space wanted; less is reserved where the system refuses.
     pub reserve: u64,
-    /// Map the file a second time, writable; ignored with `read_only`.
+    /// Map the file for writing too; ignored with `read_only`.
     pub writable_map: bool,
 }
 

@@ -66,7 +66,7 @@ impl WriteTxn {
             return Ok(Booked { in_log: true, pages: 0 });
         }
         let chain_next = meta.chain_len + (meta.log.len() + len + BLOB_HEAD) as u64;
-        let fold = chain_next > CHAIN_MIN.max(state.space.encoded_len_bound() as u64);
+        let fold = chain_next > CHAIN_MIN && chain_next > state.space.encoded_len_bound() as u64;
         if fold { self.fold(meta, delta) } else { self.spill_log(meta, delta) }
     }
 

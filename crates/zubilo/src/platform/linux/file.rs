@@ -1,4 +1,4 @@
-//! The data file: opening, the maps, writing, growing, flushing.
+//! The data file: opening, the map, writing, growing, flushing.
 //!
 //! The address space is reserved once, beyond the end of the file: pages of a shared map become
 //! usable as soon as the file reaches them, so growing never touches the map.
@@ -28,11 +28,12 @@ const SMALLEST_RESERVE: u64 = 64 << 20;
 /// a transaction of 11 pages cost 67 us of CPU, after these 30.
 const CALL_BYTES_MAX: usize = 16 << 10;
 
-/// An open data file with its maps.
+/// An open data file with its map.
 pub(crate) struct File {
     fd: OwnedFd,
-    read: Map,
-    write: Option<Map>,
+    map: Map,
+    /// The map may be written to.
+    writable: bool,
     path: PathBuf,
     id: FileId,
     home: u64,
@@ -51,7 +52,7 @@ impl File {
         let wanted = round_up(how.reserve.max(found.len()).max(1));
         let floor = round_up((2 * found.len()).max(SMALLEST_RESERVE)).min(wanted);
         let writable = how.writable_map && !how.read_only;
-        let (read, write) =
+        let map =
             reserve(&fd, wanted, floor, writable).map_err(Error::io_at("map the file", path))?;
         let path = fs::canonicalize(path).map_err(Error::io_at("resolve the path", path))?;
         let id = FileId { device: found.dev(), inode: found.ino() };
@@ -64,8 +65,8 @@ impl File {
         };
         Ok(File {
             fd,
-            read,
-            write,
+            map,
+            writable,
             path,
             id,
             home,
@@ -82,14 +83,12 @@ impl File {
     /// Makes the new part of the writable map present in one call, for less than a fault a page;
     /// not where so much was asked for that it may never be used. Advice only: failure is no matter.
     fn populate(&self, from: u64, to: u64) {
-        if let Some(map) = &self.write {
-            let from = round_up(from);
-            if from < to && to - from <= POPULATE_MAX {
-                // SAFETY: the range lies inside the map and the file; the advice changes no content.
-                unsafe {
-                    let start = map.base.as_ptr().add(from as usize);
-                    libc::madvise(start.cast(), (to - from) as usize, libc::MADV_POPULATE_WRITE);
-                }
+        let from = round_up(from);
+        if self.writable && from < to && to - from <= POPULATE_MAX {
+            // SAFETY: the range lies inside the map and the file; the advice changes no content.
+            unsafe {
+                let start = self.map.base.as_ptr().add(from as usize);
+                libc::madvise(start.cast(), (to - from) as usize, libc::MADV_POPULATE_WRITE);
             }
         }
     }
@@ -97,11 +96,11 @@ impl File {
 
 impl DataFile for File {
     fn base(&self) -> *const u8 {
-        self.read.base.as_ptr()
+        self.map.base.as_ptr()
     }
 
     fn reserved(&self) -> u64 {
-        self.read.len as u64
+        self.map.len as u64
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -180,7 +179,7 @@ impl DataFile for File {
     }
 
     fn writable(&self) -> Option<*mut u8> {
-        self.write.as_ref().map(|map| map.base.as_ptr())
+        self.writable.then_some(self.map.base.as_ptr())
     }
 
     fn advise(&self, at: u64, len: u64, advice: Advice) -> io::Result<()> {
@@ -199,7 +198,7 @@ impl DataFile for File {
         let done = retry(|| {
             // SAFETY: the range lies within our own map, and none of these kinds of advice
             // changes what the memory holds.
-            let range = unsafe { self.read.base.as_ptr().add(start as usize) };
+            let range = unsafe { self.map.base.as_ptr().add(start as usize) };
             // SAFETY: as above.
             unsafe { libc::madvise(range.cast(), (end - start) as usize, how) as isize }
         });
@@ -270,17 +269,12 @@ impl Drop for Map {
     }
 }
 
-/// Maps `wanted` bytes once or twice, or as many as the system grants by halving, at least
-/// `floor`.
-fn reserve(fd: &OwnedFd, wanted: u64, floor: u64, twice: bool) -> io::Result<(Map, Option<Map>)> {
-    let both = libc::PROT_READ | libc::PROT_WRITE;
+/// Maps `wanted` bytes, or as many as the system grants by halving, at least `floor`.
+fn reserve(fd: &OwnedFd, wanted: u64, floor: u64, writable: bool) -> io::Result<Map> {
+    let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
     let mut size = wanted;
     loop {
-        let maps = Map::new(fd, size, libc::PROT_READ).and_then(|read| {
-            let write = if twice { Some(Map::new(fd, size, both)?) } else { None };
-            Ok((read, write))
-        });
-        match maps {
+        match Map::new(fd, size, protection) {
             Err(error) if size > floor && is_size_refused(&error) => {
                 size = round_up((size / 2).max(floor));
             }
