@@ -112,7 +112,7 @@ impl Field<'_> {
         for task in &stage.tasks {
             let row = self.task(stage, task, &mut runners);
             if self.settings.print {
-                let digest = RowDigest::of(&row);
+                let digest = RowDigest::of(stage.class, &row);
                 self.bar.suspend(|| table::print_row(stage.name, stage.class, &digest));
             }
             rows.push(row);

@@ -288,6 +288,8 @@ pub(crate) enum Variant {
     Plain,
     /// Pages written through a writable map.
     Map,
+    /// Pages never written through a writable map.
+    Calls,
     /// Through the C interface of LMDB, from a library loaded at run time.
     Foreign,
     /// SQLite's rollback journal.
@@ -304,8 +306,11 @@ pub(crate) struct Entry {
 
 /// Whether an entry changes its files through a writable map, where no call tells how much. The others
 /// hand all that they write to the kernel.
-pub(crate) fn writes_through_a_map(entry: &str) -> bool {
-    entry.ends_with("-map") || entry == "kyoto"
+pub(crate) fn writes_through_a_map(entry: &str, class: Class) -> bool {
+    match entry {
+        "zubilo" => matches!(class, Class::NoSync | Class::Volatile),
+        _ => entry.ends_with("-map") || entry == "kyoto",
+    }
 }
 
 const fn entry(name: &'static str, what: &'static str) -> Entry {
@@ -315,7 +320,7 @@ const fn entry(name: &'static str, what: &'static str) -> Entry {
 /// All entries, in the order of the report. The first is what the others are compared with.
 pub(crate) const ENTRIES: &[Entry] = &[
     entry("zubilo", "Zubilo, Rust API"),
-    entry("zubilo-map", "Zubilo, Rust API, writable map"),
+    entry("zubilo-calls", "Zubilo, Rust API, no writable map"),
     entry("zubilo-c", "Zubilo through LMDB's C interface"),
     entry("lmdb", "LMDB"),
     entry("lmdb-map", "LMDB, writable map"),
@@ -340,7 +345,7 @@ macro_rules! with_engine {
         use $crate::peers::{self, Variant};
         match $name {
             "zubilo" => Some($serve::<peers::zubilo::Zubilo>(Variant::Plain, $($arg),*)),
-            "zubilo-map" => Some($serve::<peers::zubilo::Zubilo>(Variant::Map, $($arg),*)),
+            "zubilo-calls" => Some($serve::<peers::zubilo::Zubilo>(Variant::Calls, $($arg),*)),
             "zubilo-c" => Some($serve::<peers::lmdb::Lmdb>(Variant::Foreign, $($arg),*)),
             "lmdb" => Some($serve::<peers::lmdb::Lmdb>(Variant::Plain, $($arg),*)),
             "lmdb-map" => Some($serve::<peers::lmdb::Lmdb>(Variant::Map, $($arg),*)),

@@ -1,8 +1,8 @@
 //! Zubilo through its own interface.
 //!
 //! SYNC `Durability::Sync`, LAZY `Durability::LAZY`, NOSYNC and VOLATILE `Durability::NoSync`: the
-//! options of these names, everything else by default. `zubilo-map` adds `writable_map`, which has
-//! an effect without flushes only.
+//! options of these names, everything else by default. `zubilo-calls` writes by system calls where
+//! the default is a writable map: without flushes.
 
 use std::path::Path;
 
@@ -42,12 +42,15 @@ impl Engine for Zubilo {
             Class::Lazy => Durability::LAZY,
             Class::NoSync | Class::Volatile => Durability::NoSync,
         };
-        let map = variant == Variant::Map;
-        if map && matches!(class, Class::Sync | Class::Lazy) {
-            let reason = "where flushes follow, the option changes nothing: see zubilo";
+        let calls = variant == Variant::Calls;
+        if calls && matches!(class, Class::Sync | Class::Lazy) {
+            let reason = "where flushes follow, pages are written by calls anyway: see zubilo";
             return Err(Fault::Absent(reason.into()));
         }
-        let options = Options::new().durability(durability).writable_map(map);
+        let mut options = Options::new().durability(durability);
+        if calls {
+            options = options.writable_map(false);
+        }
         let env = options.open(dir.join("zubilo")).map_err(Fault::of("open"))?;
         let mut write = env.write().map_err(Fault::of("begin"))?;
         write.table_or_create(TABLE).map_err(Fault::of("create the table"))?;
@@ -56,7 +59,7 @@ impl Engine for Zubilo {
             version: option_env!("ARENA_COMMIT").map_or(env!("CARGO_PKG_VERSION").into(), |c| {
                 format!("{} at {c}", env!("CARGO_PKG_VERSION"))
             }),
-            settings: format!("{durability:?}{}", if map { ", writable_map" } else { "" }),
+            settings: format!("{durability:?}{}", if calls { ", no writable map" } else { "" }),
             why: "the option of the class's name; defaults otherwise".into(),
         };
         Ok((Zubilo { env, handles: Vec::new() }, about))

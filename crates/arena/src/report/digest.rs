@@ -125,7 +125,7 @@ impl Digest {
             name: stage.name.clone(),
             class: stage.class,
             shape: stage.shape,
-            rows: stage.rows.iter().map(RowDigest::of).collect(),
+            rows: stage.rows.iter().map(|row| RowDigest::of(stage.class, row)).collect(),
             endings: stage.endings.iter().map(short_ending).collect(),
         });
         Digest {
@@ -164,8 +164,8 @@ fn short_ending(end: &Ending) -> Ending {
 }
 
 impl RowDigest {
-    pub(crate) fn of(row: &Row) -> RowDigest {
-        let cells = row.cells.iter().map(|cell| CellDigest::of(row, cell)).collect();
+    pub(crate) fn of(class: Class, row: &Row) -> RowDigest {
+        let cells = row.cells.iter().map(|cell| CellDigest::of(class, row, cell)).collect();
         RowDigest { name: row.name.clone(), work: row.work, cells }
     }
 
@@ -190,9 +190,9 @@ impl RowDigest {
 }
 
 impl CellDigest {
-    fn of(row: &Row, cell: &Cell) -> CellDigest {
+    fn of(class: Class, row: &Row, cell: &Cell) -> CellDigest {
         let measured = !cell.samples.is_empty();
-        let figures = if measured { figures_of(row, cell) } else { Vec::new() };
+        let figures = if measured { figures_of(class, row, cell) } else { Vec::new() };
         let shown = |value: Option<f64>| value.filter(|v| v.is_finite()).map(rounded);
         let mut figures: Vec<_> = figures.into_iter().map(shown).collect();
         // Most rows have nothing beside.
@@ -221,7 +221,7 @@ impl CellDigest {
 }
 
 /// All figures of a cell that has samples.
-fn figures_of(row: &Row, cell: &Cell) -> Vec<Option<f64>> {
+fn figures_of(class: Class, row: &Row, cell: &Cell) -> Vec<Option<f64>> {
     let rates = cell.of(rate);
     let (own, beside) = (latencies(&cell.latency), latencies(&cell.readers_latency));
     let ratio = |of| row.ratio(cell, of).map(|r| r.median);
@@ -229,7 +229,7 @@ fn figures_of(row: &Row, cell: &Cell) -> Vec<Option<f64>> {
     let share = |of: &dyn Fn(&Sample) -> f64, by: fn(&Sample) -> u64| {
         cell.of(|s| if by(s) > 0 { of(s) / by(s) as f64 } else { f64::NAN }).map(|s| s.median)
     };
-    let mapped = writes_through_a_map(&cell.engine);
+    let mapped = writes_through_a_map(&cell.engine, class);
     let written = |c: &Costs| match mapped {
         true => c.dirtied_bytes.max(c.written_bytes) as f64,
         false => c.written_bytes as f64,

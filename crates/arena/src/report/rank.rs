@@ -9,7 +9,7 @@ use crate::spec::{Class, Work};
 /// The entry that is ranked.
 const OURS: &str = "zubilo";
 /// Other entries of Zubilo: not part of the field.
-const FAMILY: [&str; 3] = [OURS, "zubilo-map", "zubilo-c"];
+const FAMILY: [&str; 3] = [OURS, "zubilo-calls", "zubilo-c"];
 /// Those whose files are compressed; they have no part in comparisons of space.
 const COMPRESSING: [&str; 1] = ["sled"];
 
@@ -26,8 +26,8 @@ pub(crate) struct Place {
     pub(crate) theirs: f64,
     /// How many times the leader is better; at most 1 where we lead.
     pub(crate) behind: f64,
-    /// The same for Zubilo with a writable map.
-    pub(crate) behind_map: Option<f64>,
+    /// The same for Zubilo without a writable map.
+    pub(crate) behind_calls: Option<f64>,
     /// How far behind the goal lets us be.
     pub(crate) goal: f64,
     /// Whether the quartiles of both overlap, where there are any.
@@ -137,7 +137,7 @@ fn place(row: String, engines: &[&str], measure: &Measure<'_>) -> Option<Place> 
         leader: leader.into(),
         theirs,
         behind: behind(ours),
-        behind_map: (measure.of)("zubilo-map").map(behind),
+        behind_calls: (measure.of)("zubilo-calls").map(behind),
         goal: measure.goal,
         close: false,
     })
@@ -156,8 +156,8 @@ pub(crate) fn markdown(digest: &Digest) -> String {
         return text;
     }
     text.push_str(
-        "\nNot first (*behind*: how many times the leader is better; *map*: the same for Zubilo with a \
-         writable map):\n\n| row | figure | Zubilo | rank | leader | its figure | behind | map | |\n\
+        "\nNot first (*behind*: how many times the leader is better; *calls*: the same for Zubilo without \
+         a writable map):\n\n| row | figure | Zubilo | rank | leader | its figure | behind | calls | |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );
     for place in lost {
@@ -168,10 +168,10 @@ pub(crate) fn markdown(digest: &Digest) -> String {
             Place { close: true, .. } => "quartiles overlap".into(),
             _ => String::new(),
         };
-        let map = place.behind_map.map_or("-".into(), |b| format!("{b:.2}"));
+        let calls = place.behind_calls.map_or("-".into(), |b| format!("{b:.2}"));
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} of {} | {} | {} | {:.2} | {map} | {remark} |",
+            "| {} | {} | {} | {} of {} | {} | {} | {:.2} | {calls} | {remark} |",
             place.row,
             place.figure,
             short(place.ours),
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(places.len(), 1);
         let place = &places[0];
         assert_eq!((place.rank, place.field, place.leader.as_str()), (2, 2, "lmdb"));
-        assert_eq!((place.behind, place.close, place.behind_map), (2.0, false, None));
+        assert_eq!((place.behind, place.close, place.behind_calls), (2.0, false, None));
         let text = markdown(&digest(|_| {}));
         assert!(text.contains("first in 0 of 1"), "{text}");
         assert!(
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_own_family_is_no_rival() {
-        let other = digest(|r| r.stages[0].rows[0].cells[1].engine = "zubilo-map".into());
+        let other = digest(|r| r.stages[0].rows[0].cells[1].engine = "zubilo-calls".into());
         assert!(places(&other).is_empty(), "nobody to compare with");
     }
 

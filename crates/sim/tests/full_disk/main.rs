@@ -197,19 +197,60 @@ fn can_mount(kind: Kind) -> bool {
     can
 }
 
+fn options(durability: Durability, writable: Option<bool>) -> Options {
+    let options = Options::new().durability(durability);
+    match writable {
+        Some(writable) => options.writable_map(writable),
+        None => options,
+    }
+}
+
+/// A copy of a store may have holes. A store through the map into one of them would be a signal here.
+fn with_a_hole(kind: Kind, writable: Option<bool>) {
+    let case = format!("{kind:?}, a hole, writable map {writable:?}");
+    let disk = Disk::mount(kind).expect("mounted a moment ago");
+    let path = disk.path().join("store");
+    let options = options(Durability::NoSync, writable);
+    let env = options.clone().open(&path).expect("open");
+    commit(&env, 1).expect("room");
+    env.close().expect("close");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the file");
+    let len = file.metadata().expect("its length").len();
+    file.set_len(len + (2 << 20)).expect("a hole");
+    drop(file);
+    disk.fill(0);
+    let env = options.open(&path).unwrap_or_else(|e| panic!("{case}: {e}"));
+    let mut count = 1;
+    while count < 1000 {
+        match commit(&env, count + 1) {
+            Ok(()) => count += 1,
+            Err(error) => {
+                assert!(is_full(&error), "{case}: {error}");
+                break;
+            }
+        }
+    }
+    assert!(count < 1000, "{case}: the disk was not full");
+    judge(&env, count, &case);
+}
+
 fn in_every_mode(kind: Kind) {
     if !can_mount(kind) {
         return;
     }
     let _watched = watch(format!("full disk, {kind:?}"));
+    for writable in [None, Some(false), Some(true)] {
+        with_a_hole(kind, writable);
+    }
     let lazy = Durability::Lazy { sync_bytes: 16 << 10, sync_period: Duration::from_millis(1) };
     for durability in [Durability::Sync, lazy, Durability::NoSync] {
-        for writable in [false, true] {
-            let options = Options::new().durability(durability).writable_map(writable);
+        for writable in [None, Some(false), Some(true)] {
+            let options = options(durability, writable);
             for left in rooms() {
                 beat();
-                let case =
-                    format!("{kind:?}, {durability:?}, writable map {writable}, {left} bytes left");
+                let case = format!(
+                    "{kind:?}, {durability:?}, writable map {writable:?}, {left} bytes left"
+                );
                 fill(kind, &options, left, &case);
             }
         }

@@ -10,7 +10,7 @@ use twox_hash::XxHash3_64;
 use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::planted::{Bug, has};
-use crate::platform::{self, Advice, DataFile, OpenFile};
+use crate::platform::{self, Advice, DataFile, OpenFile, WritableMap};
 use crate::shared::{Role, Shared, Word};
 use crate::sync::Ordering;
 use crate::tree::{Snapshot, TreeDesc, TreeOptions};
@@ -31,9 +31,12 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         create: options.create && !options.read_only,
         mode: options.mode,
         reserve: options.reserve,
-        writable_map: options.writable_map
-            && !options.read_only
-            && options.durability == Durability::NoSync,
+        writable_map: match options.writable_map {
+            _ if options.durability != Durability::NoSync => WritableMap::No,
+            None => WritableMap::WhereSafe,
+            Some(true) => WritableMap::Yes,
+            Some(false) => WritableMap::No,
+        },
     };
     let mut open = registry::lock();
     let (data, _) = platform::open_data(path, &how)?;

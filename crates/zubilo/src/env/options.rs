@@ -88,7 +88,7 @@ pub struct Options {
     pub(crate) exclusive: bool,
     pub(crate) lock_file: bool,
     pub(crate) lock_path: Option<PathBuf>,
-    pub(crate) writable_map: bool,
+    pub(crate) writable_map: Option<bool>,
     pub(crate) dirty_limit: u64,
     pub(crate) mode: u32,
     pub(crate) verify: VerifyReads,
@@ -111,7 +111,7 @@ impl Default for Options {
             exclusive: false,
             lock_file: true,
             lock_path: None,
-            writable_map: false,
+            writable_map: None,
             dirty_limit: 256 << 20,
             mode: 0o644,
             verify: VerifyReads::Never,
@@ -191,13 +191,16 @@ impl Options {
         self
     }
 
-    /// Write pages through a writable map instead of system calls: cheapest without flushes, but a
-    /// stray pointer of the process can damage the file.
+    /// Whether pages are written through a writable map instead of system calls, with
+    /// [`Durability::NoSync`]: half the CPU time of a small transaction, but a stray pointer of the
+    /// process can damage the file. Unless told, where nothing else speaks against it: on ext4 and
+    /// tmpfs. Other file systems need space for each page that is written again, and a store through
+    /// a map ends the process when there is none.
     ///
-    /// With [`Durability::NoSync`] only; else it changes nothing. Each flush write-protects the pages
-    /// anew, on all CPUs, and the next store to each would be a page fault: dearer than a call.
+    /// With other kinds of durability it changes nothing: each flush write-protects the pages anew,
+    /// on all CPUs, and the next store to each would be a page fault, dearer than a call.
     pub fn writable_map(mut self, yes: bool) -> Options {
-        self.writable_map = yes;
+        self.writable_map = Some(yes);
         self
     }
 

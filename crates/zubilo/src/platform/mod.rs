@@ -96,7 +96,8 @@ pub trait DataFile: Send + Sync {
     /// Makes the entry of this file in its directory durable.
     fn sync_directory(&self) -> io::Result<()>;
 
-    /// The base, if the map may be written to.
+    /// The base, if pages may be stored through the map: it was opened so, and no store can fail for
+    /// want of space. To be asked by the writer only.
     fn writable(&self) -> Option<*mut u8>;
 
     /// Tells the system how a range of the map will be used. The range is cut to the reserved
@@ -133,7 +134,19 @@ pub struct OpenFile {
     /// Bytes of address space wanted; less is reserved where the system refuses.
     pub reserve: u64,
     /// Map the file for writing too; ignored with `read_only`.
-    pub writable_map: bool,
+    pub writable_map: WritableMap,
+}
+
+/// Whether a file is mapped for writing too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WritableMap {
+    /// Pages are written by system calls.
+    No,
+    /// Where the file system writes blocks that a file has got in their place: there a store
+    /// through the map cannot fail for want of space.
+    WhereSafe,
+    /// In any case.
+    Yes,
 }
 
 /// Opens a file and maps it. The flag is true if the file holds nothing yet, be it that it was

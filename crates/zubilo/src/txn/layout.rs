@@ -341,9 +341,14 @@ fn padding(len: usize, page_size: usize) -> &'static [u8] {
     zeros.get(..len.next_multiple_of(page_size) - len).unwrap_or_default()
 }
 
-/// Gathers adjacent pieces into one system call.
+/// As many adjacent bytes go by a system call also where there is a writable map: mostly to places
+/// not touched before, where each page is a fault, and a dear one.
+const BYTES_BY_CALL: u64 = 32 << 10;
+
+/// Gathers adjacent pieces into one system call, or stores them through the writable map.
 struct Batch<'w> {
     data: &'w dyn DataFile,
+    map: Option<*mut u8>,
     start: u64,
     end: u64,
     slices: Vec<IoSlice<'w>>,
@@ -353,20 +358,11 @@ impl<'w> Batch<'w> {
     /// For about so many pieces.
     fn new(env: &'w EnvInner, pieces: usize) -> Result<Batch<'w>> {
         let data = env.data.as_ref();
-        let pieces = if data.writable().is_none() { pieces } else { 0 };
         let slices = with_room(pieces).ok_or_else(no_list)?;
-        Ok(Batch { data, start: 0, end: 0, slices })
+        Ok(Batch { data, map: data.writable(), start: 0, end: 0, slices })
     }
 
     fn add(&mut self, at: u64, bytes: &'w [u8]) -> Result<()> {
-        if let Some(base) = self.data.writable() {
-            // SAFETY: the pages were allocated and the file reaches behind them (`ensure_len`), so
-            // they lie inside the writable map; no snapshot can reach them.
-            unsafe {
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), base.add(at as usize), bytes.len());
-            }
-            return Ok(());
-        }
         if at != self.end {
             self.flush()?;
             self.start = at;
@@ -378,7 +374,19 @@ impl<'w> Batch<'w> {
     }
 
     fn flush(&mut self) -> Result<()> {
-        if !self.slices.is_empty() {
+        if let Some(base) = self.map
+            && self.end - self.start < BYTES_BY_CALL
+        {
+            let mut at = self.start as usize;
+            for bytes in self.slices.drain(..) {
+                // SAFETY: the pages were allocated and the file reaches behind them (`ensure_len`), so
+                // they lie inside the writable map; no snapshot can reach them.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), base.add(at), bytes.len());
+                }
+                at += bytes.len();
+            }
+        } else if !self.slices.is_empty() {
             let written = self.data.write_at(self.start, &mut self.slices);
             self.slices.clear();
             written.map_err(Error::io_at("write pages", self.data.path()))?;

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::path::Path;
 
-use zubilo::platform::{self, Advice, DataFile, FileId, OpenFile};
+use zubilo::platform::{self, Advice, DataFile, FileId, OpenFile, WritableMap};
 use zubilo::{Durability, Env, Error, Options, TxnId};
 
 use crate::common::memory::MemoryFile;
@@ -60,7 +60,7 @@ fn a_rejected_commit_never_comes_back() {
         create: true,
         mode: 0o644,
         reserve: 1 << 30,
-        writable_map: false,
+        writable_map: WritableMap::No,
     };
     let open = |boot: u8, options: Options| {
         Env::open_parts(platform::open_data(&path, &how).unwrap().0, [boot; 16], options).unwrap()
@@ -195,7 +195,7 @@ fn a_tail_that_was_cut_without_a_word_is_not_written_through_the_map() {
         create: true,
         mode: 0o600,
         reserve: 1 << 30,
-        writable_map: true,
+        writable_map: WritableMap::Yes,
     };
     let data = FailsAfterCut(platform::open_data(&path, &how).unwrap().0);
     let options = Options::new().geometry(geometry(|g| (g.shrink, g.growth) = (1 << 20, 1 << 20)));

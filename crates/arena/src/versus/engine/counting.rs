@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use zubilo::platform::{self, Advice, DataFile, FileId, OpenFile};
+use zubilo::platform::{self, Advice, DataFile, FileId, OpenFile, WritableMap};
 
 /// What was written since the last look.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ impl Counted {
             create: true,
             mode: 0o644,
             reserve: 64 << 30,
-            writable_map: false,
+            writable_map: WritableMap::No,
         };
         let (file, _) = platform::open_data(path, &how).expect("open");
         let counter = Counter::default();

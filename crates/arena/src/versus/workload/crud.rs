@@ -47,8 +47,13 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
     for (name, own, own_map) in [("nosync", NOSYNC, Some(NOSYNC_MAP)), ("lazy", LAZY, None)] {
         if config.wants(name) {
             let sides = [
-                zubilo("zubilo", own, 1, 20_000),
-                own_map.and_then(|map| zubilo("zubilo writable map", map, 1, 20_000)),
+                zubilo(
+                    if own_map.is_some() { "zubilo by calls" } else { "zubilo" },
+                    own,
+                    1,
+                    20_000,
+                ),
+                own_map.and_then(|map| zubilo("zubilo", map, 1, 20_000)),
                 lmdb("lmdb NOSYNC", NOSYNC, 1, 20_000),
                 lmdb("lmdb NOSYNC|WRITEMAP", NOSYNC_MAP, 1, 20_000),
             ];

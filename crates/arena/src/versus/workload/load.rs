@@ -18,8 +18,8 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
     let rounds = config.rounds.min(3);
     if config.wants("load") {
         let sides = vec![
-            Side::of::<Zubilo>("zubilo", true, config, NOSYNC, random),
-            Side::of::<Zubilo>("zubilo writable map", true, config, NOSYNC_MAP, random),
+            Side::of::<Zubilo>("zubilo by calls", true, config, NOSYNC, random),
+            Side::of::<Zubilo>("zubilo", true, config, NOSYNC_MAP, random),
             Side::of::<Lmdb>("lmdb NOSYNC", false, config, NOSYNC, random),
             Side::of::<Lmdb>("lmdb NOSYNC|WRITEMAP", false, config, NOSYNC_MAP, random),
         ];
@@ -27,8 +27,8 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
     }
     if config.wants("sorted") {
         let sides = vec![
-            Side::of::<Zubilo>("zubilo", true, config, NOSYNC, plain),
-            Side::of::<Zubilo>("zubilo writable map", true, config, NOSYNC_MAP, plain),
+            Side::of::<Zubilo>("zubilo by calls", true, config, NOSYNC, plain),
+            Side::of::<Zubilo>("zubilo", true, config, NOSYNC_MAP, plain),
             Side::of::<Lmdb>("lmdb NOSYNC plain", false, config, NOSYNC, plain),
             Side::of::<Lmdb>("lmdb NOSYNC APPEND", false, config, NOSYNC, append),
             Side::of::<Lmdb>("lmdb NOSYNC|WRITEMAP APPEND", false, config, NOSYNC_MAP, append),

@@ -11,13 +11,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::UNIX_EPOCH;
 
 use super::{offset, os_page_size, retry};
 use crate::error::{Error, Result};
-use crate::platform::{Advice, DataFile, FileId, OpenFile, home_of};
+use crate::platform::{Advice, DataFile, FileId, OpenFile, WritableMap, home_of};
 
 /// Buffers that one call of the system takes (`IOV_MAX`).
 const BUFFERS_PER_CALL: usize = 1024;
@@ -32,8 +32,11 @@ const CALL_BYTES_MAX: usize = 16 << 10;
 pub(crate) struct File {
     fd: OwnedFd,
     map: Map,
-    /// The map may be written to.
+    /// The map is writable.
     writable: bool,
+    /// Every byte of the file has a block, so that stores through the map cannot fail; found out
+    /// before the first.
+    backed: OnceLock<bool>,
     path: PathBuf,
     id: FileId,
     home: u64,
@@ -51,7 +54,12 @@ impl File {
         let found = metadata(&fd).map_err(Error::io_at("examine the file", path))?;
         let wanted = round_up(how.reserve.max(found.len()).max(1));
         let floor = round_up((2 * found.len()).max(SMALLEST_RESERVE)).min(wanted);
-        let writable = how.writable_map && !how.read_only;
+        let writable = !how.read_only
+            && match how.writable_map {
+                WritableMap::No => false,
+                WritableMap::WhereSafe => rewrites_in_place(&fd),
+                WritableMap::Yes => true,
+            };
         let map =
             reserve(&fd, wanted, floor, writable).map_err(Error::io_at("map the file", path))?;
         let path = fs::canonicalize(path).map_err(Error::io_at("resolve the path", path))?;
@@ -67,6 +75,7 @@ impl File {
             fd,
             map,
             writable,
+            backed: OnceLock::new(),
             path,
             id,
             home,
@@ -76,20 +85,15 @@ impl File {
     }
 }
 
-/// The longest growth, in bytes, that is made present at once.
-const POPULATE_MAX: u64 = 32 << 20;
-
 impl File {
-    /// Makes the new part of the writable map present in one call, for less than a fault a page;
-    /// not where so much was asked for that it may never be used. Advice only: failure is no matter.
-    fn populate(&self, from: u64, to: u64) {
-        let from = round_up(from);
-        if self.writable && from < to && to - from <= POPULATE_MAX {
-            // SAFETY: the range lies inside the map and the file; the advice changes no content.
-            unsafe {
-                let start = self.map.base.as_ptr().add(from as usize);
-                libc::madvise(start.cast(), (to - from) as usize, libc::MADV_POPULATE_WRITE);
-            }
+    /// Gives every byte of the file a block: a copy of a store may have holes, and a store into a hole
+    /// is a signal when the disk is full. False where that cannot be had; then calls are used.
+    fn back(&self) -> bool {
+        let Ok(len) = self.len() else { return false };
+        match preallocate(self.fd.as_raw_fd(), 0, len) {
+            Ok(()) => true,
+            // Holes or not, the caller has asked for the map.
+            Err(error) => is_unsupported(&error),
         }
     }
 }
@@ -135,11 +139,6 @@ impl DataFile for File {
                 true => write_zeros(fd, old_len, new_len),
                 false => Ok(()),
             })
-            .inspect(|()| {
-                if !zeroed_written {
-                    self.populate(old_len, new_len);
-                }
-            })
             .inspect_err(|_| {
                 // What was allocated before the disk was full goes back; if even this fails the
                 // file is merely longer than anyone asked for.
@@ -179,7 +178,8 @@ impl DataFile for File {
     }
 
     fn writable(&self) -> Option<*mut u8> {
-        self.writable.then_some(self.map.base.as_ptr())
+        let backed = || self.writable && *self.backed.get_or_init(|| self.back());
+        backed().then_some(self.map.base.as_ptr())
     }
 
     fn advise(&self, at: u64, len: u64, advice: Advice) -> io::Result<()> {
@@ -384,17 +384,37 @@ fn buffers_for_call(bufs: &[IoSlice<'_>]) -> usize {
 /// Makes the file `to` bytes long with blocks behind `from..to`. True if zeros were written for
 /// it, because the file system cannot allocate without.
 pub(super) fn allocate(fd: RawFd, from: u64, to: u64) -> io::Result<bool> {
+    match preallocate(fd, from, to) {
+        Err(error) if is_unsupported(&error) => write_zeros(fd, from, to).map(|()| true),
+        done => done.map(|()| false),
+    }
+}
+
+/// Lets the file system put blocks behind `from..to`; what is there already stays as it is.
+fn preallocate(fd: RawFd, from: u64, to: u64) -> io::Result<()> {
     check_size_limit(to)?;
+    if from == to {
+        return Ok(());
+    }
     let (start, len) = (offset(from)?, offset(to - from)?);
     // SAFETY: works on an open descriptor; no memory is passed.
-    match retry(|| unsafe { libc::fallocate64(fd, 0, start, len) } as isize) {
-        Ok(_) => Ok(false),
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => {
-            write_zeros(fd, from, to)?;
-            Ok(true)
-        }
-        Err(error) => Err(error),
-    }
+    retry(|| unsafe { libc::fallocate64(fd, 0, start, len) } as isize).map(drop)
+}
+
+/// A file system that cannot allocate without writing.
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
+}
+
+/// Whether the file system writes a block where it is. Others (btrfs, ZFS, XFS for a file that was
+/// copied by reference) need space for each page that is changed, and a store through a map has no way
+/// to say that there is none.
+fn rewrites_in_place(fd: &OwnedFd) -> bool {
+    // SAFETY: all zeros are a value of this plain structure.
+    let mut found = unsafe { std::mem::zeroed::<libc::statfs64>() };
+    // SAFETY: the call writes one structure to the place it is given.
+    let done = retry(|| unsafe { libc::fstatfs64(fd.as_raw_fd(), &raw mut found) } as isize);
+    done.is_ok() && matches!(found.f_type, libc::EXT4_SUPER_MAGIC | libc::TMPFS_MAGIC)
 }
 
 fn write_zeros(fd: RawFd, from: u64, to: u64) -> io::Result<()> {

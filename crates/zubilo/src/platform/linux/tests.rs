@@ -6,14 +6,14 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::platform::testing::{Program, apart, say, task};
-use crate::platform::{Advice, DataFile, OpenFile, open_data, os_page_size};
+use crate::platform::{Advice, DataFile, OpenFile, WritableMap, open_data, os_page_size};
 
 const HOW: OpenFile = OpenFile {
     read_only: false,
     create: true,
     mode: 0o600,
     reserve: 64 << 20,
-    writable_map: false,
+    writable_map: WritableMap::No,
 };
 
 fn open(path: &Path) -> Box<dyn DataFile> {
@@ -85,7 +85,7 @@ fn nothing_outgrows_the_reservation() {
 #[test]
 fn an_impossible_reservation_is_halved() {
     let dir = tempfile::tempdir().expect("directory");
-    let how = OpenFile { reserve: 1 << 60, writable_map: true, ..HOW };
+    let how = OpenFile { reserve: 1 << 60, writable_map: WritableMap::Yes, ..HOW };
     let (file, _) = open_data(&dir.path().join("store"), &how).expect("open");
     assert!(file.reserved() >= 64 << 20 && file.reserved() < 1 << 60);
     file.grow(4096, false).expect("grow");
