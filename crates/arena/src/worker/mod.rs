@@ -35,7 +35,7 @@ const FILL: u64 = 10_000;
 const FILL_BYTES: u64 = 64 << 20;
 
 /// Values from here on are few.
-const HUGE: u32 = 64 << 20;
+const HUGE: u32 = 1 << 20;
 
 /// Serves until the input ends.
 pub(crate) fn run(name: &str) {
@@ -118,9 +118,10 @@ fn obey<E: Engine>(
 
 /// The records of a shape, which the engine is told of. Flocks are equally large, and of a few records, unless these are as large as stores.
 fn data_of(mut shape: Shape, seed: u64) -> Data {
-    let least = if matches!(shape.values, Values::Fixed(HUGE..)) { 1 } else { 4 };
     peers::expect_values(shape.values);
-    shape.records = shape.records.div_ceil(FLOCKS).max(least) * FLOCKS;
+    if !matches!(shape.values, Values::Fixed(HUGE..)) {
+        shape.records = shape.records.div_ceil(FLOCKS).max(4) * FLOCKS;
+    }
     Data::new(shape, seed)
 }
 
