@@ -169,7 +169,7 @@ fn absences(page: &mut String, digest: &Digest, stage: &StageDigest) {
         }
         let standings = entrant.standings.iter();
         let absent = standings.filter(|s| s.class == stage.class && s.settings.is_none());
-        let why = absent.map(|s| s.why.as_str()).last().or(entrant.missing.as_deref());
+        let why = absent.map(|s| s.why.as_str()).next_back().or(entrant.missing.as_deref());
         let why = why.unwrap_or("not asked");
         match all.iter_mut().find(|(text, _)| *text == why) {
             Some((_, names)) => names.push(&entrant.name),
