@@ -78,6 +78,15 @@ fn limited() -> bool {
     LIMITED.load(Ordering::Relaxed)
 }
 
+/// What RocksDB and fjall gather in memory by default before they write it to a sorted file.
+const WRITE_BUFFER: usize = 64 << 20;
+
+/// Bytes of a write buffer: the default, an eighth of the memory where that is limited, since two of them
+/// may be there beside the cache.
+fn write_buffer() -> usize {
+    if limited() { WRITE_BUFFER.min(cache() / 4) } else { WRITE_BUFFER }
+}
+
 static LARGE_VALUES: AtomicBool = AtomicBool::new(false);
 
 /// Values from here on have settings of their own in engines that can keep them apart from keys.

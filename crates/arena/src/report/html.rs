@@ -28,7 +28,7 @@ svg .n{text-anchor:end}svg .a{text-anchor:middle;fill:#555}\
 section{break-inside:avoid}.wide{overflow-x:auto}\
 h2,h3{break-after:avoid}tr{break-inside:avoid}thead{display:table-header-group}\
 @page{size:A4 landscape;margin:10mm}\
-@media print{body{max-width:none;margin:0;padding:0;font-size:10px}.wide{overflow:visible}td,th{padding:.05em .3em}\
+@media print{svg{width:400px}body{max-width:none;margin:0;padding:0;font-size:10px}.wide{overflow:visible}td,th{padding:.05em .3em}\
 .r td:nth-child(2),.r td:nth-child(4){min-width:90px}}";
 
 /// The page.
@@ -131,7 +131,7 @@ fn losses(page: &mut String, digest: &Digest) {
     let _ = write!(
         page,
         "<h2>Where Zubilo is not first</h2><p>It is first in {} of {} comparisons.</p>\
-         <table><tr><th>row<th>figure<th>Zubilo<th>rank<th>leader<th>its figure<th>behind",
+         <table><thead><tr><th>row<th>figure<th>Zubilo<th>rank<th>leader<th>its figure<th>behind<tbody>",
         all.len() - lost.len(),
         all.len()
     );
