@@ -102,6 +102,13 @@ struct Choice {
     minutes: Option<f64>,
     #[arg(long, default_value_t = keys::SEED)]
     seed: u64,
+    /// This share of the plan: fewer records, shorter measurements, fewer rounds. `full --scale 0.01`
+    /// shows within half an hour whether everything works; its figures mean nothing.
+    #[arg(long, default_value_t = 1.0, value_parser = share_of)]
+    scale: f64,
+    /// Goes on with a run that was interrupted: stages that the report has stay as they are.
+    #[arg(long)]
+    resume: bool,
     /// Where stores are made: the file system that is measured.
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     dir: PathBuf,
@@ -113,6 +120,11 @@ struct Choice {
 fn class_of(name: &str) -> Result<Class, String> {
     let found = Class::ALL.into_iter().find(|c| c.name().eq_ignore_ascii_case(name));
     found.ok_or_else(|| format!("one of {}", Class::ALL.map(Class::name).join(", ")))
+}
+
+fn share_of(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "a number above 0, at most 1".into())
 }
 
 fn main() -> ExitCode {
@@ -142,7 +154,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(plan: &str, mut scale: Scale, choice: Choice) -> std::io::Result<()> {
+fn measure(plan: &str, scale: Scale, choice: Choice) -> std::io::Result<()> {
+    let mut scale = scale.shrunk(choice.scale);
     scale.records = choice.records.unwrap_or(scale.records);
     scale.rounds = choice.rounds.unwrap_or(scale.rounds).max(1);
     scale.seconds = choice.seconds.unwrap_or(scale.seconds);
@@ -164,24 +177,30 @@ fn measure(plan: &str, mut scale: Scale, choice: Choice) -> std::io::Result<()> 
     let dir = choice.dir.join(format!("arena-{}", std::process::id()));
     std::fs::create_dir_all(&dir)?;
     let settings = field::Settings {
-        plan: format!("{plan}, {} records, {} rounds", scale.records, scale.rounds),
+        plan: scale.describe(plan),
         stages,
         engines,
         dir,
         seed: choice.seed,
         limit: limit.and_then(|minutes| Duration::try_from_secs_f64(minutes * 60.0).ok()),
-        print: true,
+        out: with_extension(&choice.out, "json"),
     };
-    let report = field::run(&settings);
+    let report = field::run(&settings, choice.resume);
     let _ = std::fs::remove_dir_all(&settings.dir);
     let report = report?;
     report::table::print_entrants(&report);
     report::table::print_environment(&report);
-    std::fs::write(with_extension(&choice.out, "json"), serde_json::to_vec(&report)?)?;
     let digest = Digest::of(&report);
     println!("\n{}", report::rank::markdown(&digest));
     write(&choice.out, "csv", &report::paper::csv(&digest))?;
-    write(&choice.out, "html", &report::html::page(&digest))
+    write(&choice.out, "stores.csv", &report::paper::stores_csv(&digest))?;
+    write(&choice.out, "html", &report::html::page(&digest))?;
+    let failures = report.failures();
+    if failures.is_empty() {
+        return Ok(());
+    }
+    let text = format!("{} failures:\n{}", failures.len(), failures.join("\n"));
+    Err(std::io::Error::other(text))
 }
 
 /// The path with `.extension` behind it, whatever dots it has.

@@ -44,7 +44,7 @@ fn every_engine_does_every_work() {
             assert!(end["records"].as_u64().unwrap() > 0 && end["disk_bytes"].as_u64() > Some(0));
             let killed = end["killed_open_s"].as_f64().is_some();
             let may = stage["name"] == "transactions"
-                && ["sync", "nosync"].iter().any(|c| stage["class"] == *c);
+                && ["sync", "lazy", "nosync"].iter().any(|c| stage["class"] == *c);
             assert_eq!(killed, may, "{end}");
         }
         for row in stage["rows"].as_array().unwrap() {
@@ -82,7 +82,7 @@ fn every_engine_does_every_work() {
     }
     // Nothing of the stores is left.
     let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
-    assert_eq!(left.len(), 3, "{left:?}");
+    assert_eq!(left.len(), 4, "{left:?}");
     recorded(dir.path());
 }
 
@@ -112,6 +112,64 @@ fn recorded(dir: &Path) {
     let rows = read("report.csv").lines().count();
     assert!(rows > 100, "{rows} lines");
     assert!(page.len() < 150_000, "a page of five engines has {} bytes", page.len());
+}
+
+#[test]
+fn threads_and_large_values_of_the_whole_plan() {
+    let dir = tempfile::tempdir().unwrap();
+    for (stage, rows) in [("transactions", 46), ("values of 8 MiB", 2)] {
+        let share = ["full", "--scale", "0.001", "--engines", "zubilo,lmdb,redb,fjall"];
+        let (_, report, _) = arena(dir.path(), &[&share[..], &["--stage", stage]].concat());
+        let stages = report["stages"].as_array().unwrap();
+        let all: Vec<_> = stages.iter().flat_map(|s| s["rows"].as_array().unwrap()).collect();
+        assert_eq!(all.len(), rows, "{stage}");
+        for row in all {
+            let (name, engines) = (&row["name"], row["cells"].as_array().unwrap());
+            assert!(engines.len() > 1, "{stage} {name}");
+            for cell in engines {
+                assert_eq!(cell["trouble"], serde_json::Value::Null, "{stage} {name}: {cell}");
+                let sample = &cell["samples"][0];
+                assert!(sample["main"]["ops"].as_u64() > Some(0), "{stage} {name}: {cell}");
+                let readers =
+                    name.as_str().is_some_and(|name| name.contains('R') && name.contains('+'));
+                assert_eq!(sample["readers"].is_object(), readers, "{stage} {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_goes_on_where_it_was_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = ["quick", "--records", "1000", "--rounds", "1", "--seconds", "0.01"];
+    let run = [&run[..], &["--stage", "load", "--engines", "zubilo,lmdb"]].concat();
+    let (_, whole, _) = arena(dir.path(), &run);
+    // As it was behind the first stage.
+    let mut first = whole.clone();
+    let stages = first["stages"].as_array_mut().unwrap();
+    assert_eq!(stages.len(), 2);
+    stages.truncate(1);
+    let json = dir.path().join("report.json");
+    std::fs::write(&json, serde_json::to_vec(&first).unwrap()).unwrap();
+
+    let (said, resumed, html) = arena(dir.path(), &[&run[..], &["--resume"]].concat());
+    assert!(said.contains("stage 1 of 2: load NOSYNC: kept"), "{said}");
+    assert_eq!(resumed["stages"][0], first["stages"][0], "what was measured stays");
+    assert_eq!(resumed["stages"][1]["class"], "volatile");
+    let sample = &resumed["stages"][1]["rows"][1]["cells"][1]["samples"][0];
+    assert!(sample["main"]["ops"].as_u64() > Some(0), "{sample}");
+    assert!(html.contains("behind 1 stages"), "the report says so");
+    // Nothing to go on with is a new run.
+    std::fs::remove_file(&json).unwrap();
+    let (said, ..) = arena(dir.path(), &[&run[..], &["--resume"]].concat());
+    assert!(!said.contains("kept"), "{said}");
+
+    let mut arguments = [&run[..], &["--resume", "--seed", "5"]].concat();
+    let (here, out) = (dir.path().to_str().unwrap(), dir.path().join("report"));
+    arguments.extend(["--dir", here, "--out", out.to_str().unwrap()]);
+    let other = Command::new(env!("CARGO_BIN_EXE_arena")).args(&arguments).output().unwrap();
+    let errors = String::from_utf8_lossy(&other.stderr);
+    assert!(!other.status.success() && errors.contains("of another run: seed"), "{errors}");
 }
 
 fn sorted<'a>(names: &[&'a str]) -> Vec<&'a str> {

@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::peers::ENTRIES;
 use crate::report::digest::RowDigest;
-use crate::report::record::{Cell, Ending, Entrant, Report, Row, StageReport, Standing};
+use crate::report::record::{Cell, Ending, Entrant, FAILED, Report, Row, StageReport, Standing};
 use crate::report::table;
 use crate::spec::{Bound, Command, Reply, Work};
 use child::Child;
@@ -33,8 +33,8 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// Time for all of it: rows that come late have one round each.
     pub(crate) limit: Option<Duration>,
-    /// Whether rows are printed as they come.
-    pub(crate) print: bool,
+    /// The report, written anew after each stage: a run that is cut short loses one stage.
+    pub(crate) out: PathBuf,
 }
 
 /// Seconds of work before a process is killed.
@@ -55,8 +55,69 @@ struct Field<'s> {
     began: Instant,
 }
 
-/// Measures the whole plan.
-pub(crate) fn run(settings: &Settings) -> std::io::Result<Report> {
+/// Measures the whole plan, or what an earlier run of the same plan has left of it.
+pub(crate) fn run(settings: &Settings, resume: bool) -> std::io::Result<Report> {
+    let earlier = if resume { Report::read(&settings.out)? } else { None };
+    let report = match earlier {
+        Some(report) => continued(report, new_report(settings))?,
+        None => new_report(settings),
+    };
+    let program = std::env::current_exe()?;
+    let all: usize = settings.stages.iter().map(steps).sum();
+    let bar = ProgressBar::new((all * report.entrants.len()) as u64);
+    let style = "{elapsed_precise} [{wide_bar}] {percent}% {eta} left  {msg}";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    let mut field = Field { settings, program, report, bar, began: Instant::now() };
+    for (number, stage) in settings.stages.iter().enumerate() {
+        let count = settings.stages.len();
+        let name =
+            format!("stage {} of {count}: {} {}", number + 1, stage.name, stage.class.name());
+        if field.report.stages.iter().any(|s| s.name == stage.name && s.class == stage.class) {
+            field.bar.inc((steps(stage) * field.report.entrants.len()) as u64);
+            field.bar.suspend(|| println!("{name}: kept"));
+            continue;
+        }
+        field.bar.suspend(|| println!("\n{name}"));
+        field.stage(stage)?;
+        field.report.save(&settings.out)?;
+    }
+    field.bar.finish_and_clear();
+    let took = format!("{:.0} s", field.began.elapsed().as_secs_f64());
+    field.report.environment.push(("took".into(), took));
+    let end = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    field.report.environment.push(("load at end".into(), end.trim().into()));
+    field.report.save(&settings.out)?;
+    Ok(field.report)
+}
+
+/// Steps of the progress for each engine: to open, to work, to close.
+fn steps(stage: &Stage) -> usize {
+    2 + stage.tasks.iter().map(|t| turns(stage, t)).sum::<usize>()
+}
+
+/// The earlier report, if what would be measured now may stand beside what it has.
+fn continued(mut earlier: Report, now: Report) -> std::io::Result<Report> {
+    let names = |report: &Report| report.entrants.iter().map(|e| e.name.clone()).collect();
+    let facts = |report: &Report| {
+        let mut facts: Vec<String> = names(report);
+        facts.push(report.plan.clone());
+        let lasting = ["commit", "seed", "cpu", "kernel", "file system", "flags"];
+        facts.extend(lasting.map(|name| format!("{name} {}", report.fact(name))));
+        facts
+    };
+    let (was, is) = (facts(&earlier), facts(&now));
+    if let Some((was, is)) = was.iter().zip(&is).find(|(was, is)| was != is) {
+        let text = format!("the report to go on with is of another run: {was}, not {is}");
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, text));
+    }
+    let text = format!("{}, behind {} stages", now.fact("date"), earlier.stages.len());
+    earlier.environment.push(("resumed".into(), text));
+    Ok(earlier)
+}
+
+fn new_report(settings: &Settings) -> Report {
     let entrants = ENTRIES.iter().filter(|e| settings.engines.iter().any(|n| n == e.name));
     let entrants = entrants.map(|entry| Entrant {
         name: entry.name.into(),
@@ -65,31 +126,16 @@ pub(crate) fn run(settings: &Settings) -> std::io::Result<Report> {
         missing: None,
         standings: Vec::new(),
     });
-    let report = Report {
+    Report {
         plan: settings.plan.clone(),
         environment: environment::describe(settings),
         entrants: entrants.collect(),
         stages: Vec::new(),
-    };
-    let program = std::env::current_exe()?;
-    let turns = |stage: &Stage| stage.tasks.iter().map(|t| turns(stage, t)).sum::<usize>();
-    let steps: usize = settings.stages.iter().map(|s| 2 + turns(s)).sum();
-    let bar = ProgressBar::new((steps * report.entrants.len()) as u64);
-    let style = "{elapsed_precise} [{wide_bar}] {percent}% {eta} left  {msg}";
-    if let Ok(style) = ProgressStyle::with_template(style) {
-        bar.set_style(style);
     }
-    let mut field = Field { settings, program, report, bar, began: Instant::now() };
-    for stage in &settings.stages {
-        field.stage(stage)?;
-    }
-    field.bar.finish_and_clear();
-    let took = format!("{:.0} s", field.began.elapsed().as_secs_f64());
-    field.report.environment.push(("took".into(), took));
-    let end = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    field.report.environment.push(("load at end".into(), end.trim().into()));
-    Ok(field.report)
 }
+
+/// Of the environment, where the kernel does not let them be counted.
+const CALLS: &str = "system calls";
 
 /// Share of the time by which work may lag behind before rounds are left out.
 const LAG: f64 = 0.04;
@@ -111,24 +157,20 @@ impl Field<'_> {
         let mut rows = Vec::new();
         for task in &stage.tasks {
             let row = self.task(stage, task, &mut runners);
-            if self.settings.print {
-                let digest = RowDigest::of(stage.class, &row);
-                self.bar.suspend(|| table::print_row(stage.name, stage.class, &digest));
-            }
+            let digest = RowDigest::of(stage.class, &row);
+            self.bar.suspend(|| table::print_row(stage.name, stage.class, &digest));
             rows.push(row);
         }
         let endings = self.close(stage, runners);
         let (name, class, shape) = (stage.name.to_owned(), stage.class, stage.shape);
         let report = StageReport { name, class, shape, rows, endings };
-        if self.settings.print {
-            self.bar.suspend(|| table::print_endings(&report));
-        }
+        self.bar.suspend(|| table::print_endings(&report));
         self.report.stages.push(report);
         std::fs::remove_dir_all(&root)
     }
 
     fn open(&mut self, stage: &Stage, root: &Path) -> Vec<Runner> {
-        let mut runners = Vec::new();
+        let mut runners: Vec<Runner> = Vec::new();
         for entry in ENTRIES {
             let Some(at) = self.report.entrants.iter().position(|e| e.name == entry.name) else {
                 continue;
@@ -146,7 +188,10 @@ impl Field<'_> {
                 fill: stage.fill,
                 memory: stage.memory,
             };
-            let (need, free) = (stage.space(), crate::disk::free(root));
+            // Those before it have not written all that they will.
+            let to_come = |r: &Runner| stage.space().saturating_sub(crate::disk::usage(&r.dir).0);
+            let promised = runners.iter().map(to_come).sum();
+            let (need, free) = (stage.space(), crate::disk::free(root).saturating_sub(promised));
             let (child, reply) = match Child::start(&self.program, entry.name) {
                 // A full disk would spoil what the others measure.
                 Ok(_) if need > free => {
@@ -180,8 +225,8 @@ impl Field<'_> {
                 return false;
             }
             Reply::Absent { reason } => (None, reason),
-            Reply::Failed { reason } => (None, format!("failed in {}: {reason}", stage.name)),
-            other => (None, format!("answered with {other:?}")),
+            Reply::Failed { reason } => (None, format!("{FAILED} in {}: {reason}", stage.name)),
+            other => (None, format!("{FAILED} in {}: answered with {other:?}", stage.name)),
         };
         let opened = settings.is_some();
         let standing = Standing { class: stage.class, settings, why };
@@ -211,6 +256,10 @@ impl Field<'_> {
                 let bound = Bound { seconds: task.bound.seconds * share, ..task.bound };
                 runner.turn(&mut cells[i], task.work, bound, warm, audit);
             }
+        }
+        let told = cells.iter().find_map(|cell| cell.audit.as_ref()?.audit_missing.as_ref());
+        if let Some(why) = told.filter(|_| self.report.fact(CALLS).is_empty()) {
+            self.report.environment.push((CALLS.into(), format!("not counted: {why}")));
         }
         Row { name: task.name.clone(), work: task.work, bound: task.bound, cells }
     }
@@ -297,10 +346,10 @@ impl Runner {
             }
             Reply::Absent { reason } => cell.trouble = Some(reason),
             Reply::Failed { reason } => {
-                cell.trouble = Some(reason);
+                cell.trouble = Some(format!("{FAILED}: {reason}"));
                 self.child = None;
             }
-            other => cell.trouble = Some(format!("answered with {other:?}")),
+            other => cell.trouble = Some(format!("{FAILED}: answered with {other:?}")),
         }
     }
 }

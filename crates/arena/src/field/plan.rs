@@ -27,7 +27,17 @@ impl Stage {
             Values::Fixed(bytes) => bytes,
             Values::Mixed => 1024,
         };
-        2 * self.shape.records * (u64::from(value) + 64) + (64 << 20)
+        let record = u64::from(value) + 64;
+        let grows = |task: &Task| match task.work {
+            Work::Set => task.bound.ops,
+            Work::Insert { batch, .. } => task.bound.ops.saturating_mul(batch),
+            _ => 0,
+        };
+        // What only the clock bounds adds little to a store.
+        let bounded = |records: &u64| *records < u64::from(u32::MAX);
+        let added: u64 = self.tasks.iter().map(grows).filter(bounded).sum();
+        let records = 2 * self.shape.records + added * (self.rounds as u64 + 2);
+        records * record + (64 << 20)
     }
 }
 
@@ -47,15 +57,38 @@ pub(crate) struct Scale {
     pub(crate) seconds: f64,
     /// All shapes of data and of threads instead of the most telling ones.
     pub(crate) whole: bool,
+    /// Share of what stages fix by themselves.
+    pub(crate) share: f64,
 }
 
 impl Scale {
     /// Under ten minutes for the whole field on two cores.
     pub(crate) const QUICK: Scale =
-        Scale { records: 100_000, rounds: 3, seconds: 0.12, whole: false };
+        Scale { records: 100_000, rounds: 3, seconds: 0.12, whole: false, share: 1.0 };
     /// A night.
     pub(crate) const FULL: Scale =
-        Scale { records: 1_000_000, rounds: 5, seconds: 2.0, whole: true };
+        Scale { records: 1_000_000, rounds: 5, seconds: 2.0, whole: true, share: 1.0 };
+
+    /// A share of it, to see whether everything works.
+    pub(crate) fn shrunk(self, share: f64) -> Scale {
+        let rounds = ((self.rounds as f64 * share).ceil() as usize).max(1);
+        let scale = Scale { share, rounds, seconds: self.seconds * share, ..self };
+        Scale { records: scale.part(self.records, 1000), ..scale }
+    }
+
+    /// The share of a number, `least` of it in any case.
+    fn part(self, number: u64, least: u64) -> u64 {
+        ((number as f64 * self.share) as u64).max(least.min(number))
+    }
+
+    pub(crate) fn describe(self, plan: &str) -> String {
+        let Scale { records, rounds, seconds, .. } = self;
+        let share = match self.share {
+            1.0 => String::new(),
+            share => format!(" at a scale of {share}, which is no measurement"),
+        };
+        format!("{plan}{share}, {records} records, {rounds} rounds, {seconds} s each")
+    }
 }
 
 const RANDOM: (Kind, Values) = (Kind::Random16, Values::Fixed(100));
@@ -145,12 +178,16 @@ impl Plan {
             let mut tasks = self.changes();
             let all = [(0, 2), (0, 4), (0, 8), (2, 1), (2, 2), (4, 4), (1, 4)];
             match (self.scale.whole, class) {
+                (true, Class::NoSync) => {
+                    tasks.extend(self.mixes(&all));
+                    tasks.push(self.task("CRUD, 5,000 a second", Work::Paced { rate: 5000 }));
+                }
                 (true, _) => tasks.extend(self.mixes(&all)),
                 (false, Class::NoSync) => tasks.extend(self.mixes(&all[3..4])),
                 (false, _) => tasks.truncate(2),
             }
             let stage = self.stage("transactions", class, RANDOM);
-            (stage.tasks, stage.kill) = (tasks, class == Class::NoSync);
+            (stage.tasks, stage.kill) = (tasks, class != Class::Volatile);
         }
     }
 
@@ -166,7 +203,7 @@ impl Plan {
         let fresh = task("100 x 100 identifiers", Work::Insert { batch, fresh: true }, 100);
         let stage = self.stage("identifiers, new store", Class::Sync, kind);
         (stage.tasks, stage.shape.records) = (vec![fresh], 64);
-        let ageing = if whole { 200 } else { 8 };
+        let ageing = if whole { self.scale.part(200, 2) } else { 8 };
         let tasks = vec![
             task("ageing: BATCH of 500", Work::Batch { quads: 500 }, ageing),
             task("100 x 100 identifiers", Work::Insert { batch, fresh: false }, 100),
@@ -175,7 +212,7 @@ impl Plan {
     }
 
     fn sleeper(&mut self) {
-        let commits = if self.scale.whole { 600 } else { 96 };
+        let commits = if self.scale.whole { self.scale.part(600, 24) } else { 96 };
         let bound = Bound { ops: commits, seconds: 400.0 * self.scale.seconds };
         let name = "a reader sleeps through the second third".to_owned();
         let task = Task { name, work: Work::Sleeper { quads: 100 }, bound };
@@ -214,7 +251,10 @@ impl Plan {
     /// The workload that redb's README publishes; its figures are for 5 million records.
     fn published(&mut self) {
         let whole = self.scale.whole;
-        let (records, part) = if whole { (5_000_000, 1) } else { (self.scale.records, 20) };
+        let (records, part) = match whole {
+            true => (self.scale.part(5_000_000, 1000), (1.0 / self.scale.share) as u64),
+            false => (self.scale.records, 20),
+        };
         let seconds = 400.0 * self.scale.seconds;
         let task = |name: &str, work, ops: u64| Task {
             name: name.into(),
@@ -224,10 +264,14 @@ impl Plan {
         let pick = Pick::Uniform;
         let tasks = vec![
             task("bulk load", Work::Load { sorted: false, batch: records }, u64::MAX),
-            task("individual writes", Work::Set, 1000 / part),
-            task("batches of 1,000", Work::Insert { batch: 1000, fresh: false }, 100 / part),
-            task("random reads", Work::Get { pick, long: true }, 1_000_000 / part),
-            task("ranges of 10", Work::Range { count: 10 }, 500_000 / part),
+            task("individual writes", Work::Set, (1000 / part).max(1)),
+            task(
+                "batches of 1,000",
+                Work::Insert { batch: 1000, fresh: false },
+                (100 / part).max(1),
+            ),
+            task("random reads", Work::Get { pick, long: true }, (1_000_000 / part).max(1)),
+            task("ranges of 10", Work::Range { count: 10 }, (500_000 / part).max(1)),
             task("removals", Work::Remove { batch: records / 2 }, 1),
             task("compaction", Work::Compact, 1),
         ];
@@ -244,11 +288,13 @@ impl Plan {
             self.task("RANGE of 100", Work::Range { count: 100 }),
             self.task("CRUD", Work::Crud),
         ];
-        let records = 5 * self.scale.records;
+        // No engine works in less than 64 MiB.
+        let (record, least) = (116, 64u64 << 20);
+        let records = (5 * self.scale.records).max((4 * least).div_ceil(record));
         let stage =
             self.stage("larger than memory", Class::NoSync, (Kind::Random16, Values::Fixed(100)));
         stage.shape.records = records;
-        stage.memory = Some((records * 116 / 4).max(64 << 20));
+        stage.memory = Some((records * record / 4).max(least));
         stage.tasks = tasks;
     }
 
@@ -314,13 +360,13 @@ impl Plan {
             }
         }
         for (name, bytes, records, rounds) in [
-            ("values of 1 MiB", 1 << 20, 320, self.scale.rounds),
-            ("values of 8 MiB", 8 << 20, 64, self.scale.rounds),
-            ("values of 64 MiB", 64 << 20, 16, 2),
+            ("values of 1 MiB", 1 << 20, self.scale.part(320, 32), self.scale.rounds),
+            ("values of 8 MiB", 8 << 20, self.scale.part(64, 8), self.scale.rounds),
+            ("values of 64 MiB", 64 << 20, 4, self.scale.rounds.min(2)),
         ] {
             let mut tasks = vec![self.task("SET", Work::Set), self.task("ITERATE", Work::Iterate)];
             // Every engine's store is on the disk at the same time.
-            tasks[0].bound.ops = (1 << 28) / u64::from(bytes);
+            tasks[0].bound.ops = self.scale.part((1 << 28) / u64::from(bytes), 1);
             let stage = self.stage(name, Class::Sync, (Kind::Random16, Values::Fixed(bytes)));
             (stage.tasks, stage.shape.records, stage.rounds) = (tasks, records, rounds);
         }
@@ -339,6 +385,31 @@ mod tests {
                 let load = matches!(first, Work::Load { .. } | Work::LoadTables { .. });
                 assert!(stage.fill || load, "{} is empty at first", stage.name);
                 assert!(stage.rounds > 0 && stage.shape.records > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_can_tell_its_stages_apart() {
+        let stages = stages(Scale::FULL);
+        for (i, stage) in stages.iter().enumerate() {
+            let same = |other: &Stage| other.name == stage.name && other.class == stage.class;
+            assert!(!stages[..i].iter().any(same), "{} {}", stage.name, stage.class.name());
+        }
+    }
+
+    #[test]
+    fn a_share_has_all_rows() {
+        let names = |scale: Scale| -> Vec<String> {
+            stages(scale).iter().flat_map(|s| s.tasks.iter().map(|t| t.name.clone())).collect()
+        };
+        for share in [1e-6, 0.01, 0.5] {
+            let shrunk = Scale::FULL.shrunk(share);
+            assert_eq!(names(shrunk), names(Scale::FULL));
+            for stage in stages(shrunk) {
+                assert!(stage.rounds > 0 && stage.tasks.iter().all(|t| t.bound.ops > 0));
+                let records = stage.shape.records;
+                assert!(stage.memory.is_none_or(|bytes| records * 116 >= 4 * bytes), "{records}");
             }
         }
     }

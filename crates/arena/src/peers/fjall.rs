@@ -99,6 +99,7 @@ impl Engine for Fjall {
 
 fn options() -> KeyspaceCreateOptions {
     let options = KeyspaceCreateOptions::default()
+        .max_memtable_size(super::write_buffer() as u64)
         .data_block_compression_policy(CompressionPolicy::disabled());
     let apart = KvSeparationOptions::default().compression(CompressionType::None);
     options.with_kv_separation(super::large_values().then_some(apart))

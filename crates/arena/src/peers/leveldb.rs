@@ -11,11 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::dl::Table;
 use super::lsm::{Calls, Error, Look, Ptr, Store, Thread, View};
-use super::{About, Engine, Outcome, Variant, cache, dl};
+use super::{About, Engine, Outcome, Variant, cache, dl, write_buffer};
 use crate::spec::Class;
-
-/// RocksDB's default.
-const WRITE_BUFFER: usize = 64 << 20;
 
 dl::functions!(Own {
     fn leveldb_major_version() -> c_int;
@@ -74,7 +71,7 @@ impl Engine for Level {
             let options = (calls.options_create)();
             (calls.options_set_create_if_missing)(options, 1);
             (calls.options_set_compression)(options, 0);
-            (own.leveldb_options_set_write_buffer_size)(options, WRITE_BUFFER);
+            (own.leveldb_options_set_write_buffer_size)(options, write_buffer());
             (own.leveldb_options_set_cache)(options, (calls.cache_create_lru)(cache()));
             let filter = (own.leveldb_filterpolicy_create_bloom)(10);
             (own.leveldb_options_set_filter_policy)(options, filter);
@@ -94,7 +91,7 @@ impl Engine for Level {
                 "{how}; write batches, bloom 10 bits, cache {} MiB, write buffer {} MiB, no \
                  compression",
                 cache() >> 20,
-                WRITE_BUFFER >> 20
+                write_buffer() >> 20
             ),
             why: "its documentation: Synchronous Writes, Performance".into(),
         };

@@ -263,6 +263,10 @@ impl Engine for Lmdb {
         if variant == Variant::Map {
             flags |= ffi::MDB_WRITEMAP;
         }
+        let ahead = if super::limited() { ", MDB_NORDAHEAD" } else { "" };
+        if super::limited() {
+            flags |= ffi::MDB_NORDAHEAD;
+        }
         let path = dl::c_path(&dir.join("lmdb"))?;
         let mut env = null_mut();
         // SAFETY: the calls are made in the documented order with valid pointers.
@@ -284,7 +288,7 @@ impl Engine for Lmdb {
         };
         let about = About {
             version,
-            settings: format!("{name}{map}, MDB_NOTLS, readers reset and renewed"),
+            settings: format!("{name}{map}{ahead}, MDB_NOTLS, readers reset and renewed"),
             why: why.into(),
         };
         Ok((Lmdb { store }, about))

@@ -208,7 +208,11 @@ impl Engine for Mdbx {
         };
         let map = variant == Variant::Map;
         let more = ffi::MDBX_NOSUBDIR | ffi::MDBX_NOSTICKYTHREADS | ffi::MDBX_LIFORECLAIM;
-        let flags = flag | more | if map { ffi::MDBX_WRITEMAP } else { 0 };
+        let (ahead, ahead_name) = match super::limited() {
+            true => (ffi::MDBX_NORDAHEAD, ", MDBX_NORDAHEAD"),
+            false => (0, ""),
+        };
+        let flags = flag | more | ahead | if map { ffi::MDBX_WRITEMAP } else { 0 };
         let path = dl::c_path(&dir.join("libmdbx"))?;
         let mut env = null_mut();
         // SAFETY: the calls are made in the documented order with valid pointers.
@@ -233,7 +237,7 @@ impl Engine for Mdbx {
         let about = About {
             version: format!("{}.{}.{}", version.major, version.minor, version.patch),
             settings: format!(
-                "{name}, MDBX_LIFORECLAIM{}, readers reset and renewed",
+                "{name}, MDBX_LIFORECLAIM{}{ahead_name}, readers reset and renewed",
                 if map { ", MDBX_WRITEMAP" } else { "" }
             ),
             why: "mdbx.h: SYNC MODES, MDBX_LIFORECLAIM".into(),

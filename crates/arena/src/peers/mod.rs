@@ -50,8 +50,12 @@ impl Fault {
     }
 }
 
-/// Bytes of cache where memory is not limited: more than the data of the stages that fit.
+/// Bytes of cache where memory is not limited.
 const CACHE: usize = 1 << 30;
+/// The same for records of more than half of that, so that pages, and the changes of the largest
+/// transaction, which WiredTiger keeps in its cache until they are committed, fit as well.
+const LARGE_CACHE: usize = 4 << 30;
+static LIMITED: AtomicBool = AtomicBool::new(false);
 static CACHE_NOW: AtomicUsize = AtomicUsize::new(CACHE);
 
 /// Bytes of cache for each engine that has one of its own. Engines that map their file use the
@@ -61,9 +65,26 @@ fn cache() -> usize {
 }
 
 /// Half of the memory that a stage leaves to an engine; the rest is for the kernel's cache and
-/// buffers. All of it again without a limit.
-pub(crate) fn share_memory(limit: Option<u64>) {
-    CACHE_NOW.store(limit.map_or(CACHE, |bytes| bytes as usize / 2), Ordering::Relaxed);
+/// buffers. Without a limit what records of so many bytes ask for.
+pub(crate) fn share_memory(limit: Option<u64>, records: u64) {
+    let all = if records > CACHE as u64 / 2 { LARGE_CACHE } else { CACHE };
+    CACHE_NOW.store(limit.map_or(all, |bytes| bytes as usize / 2), Ordering::Relaxed);
+    LIMITED.store(limit.is_some(), Ordering::Relaxed);
+}
+
+/// Whether the store is larger than memory: engines that map their file can be told that reading
+/// ahead is of no use then.
+fn limited() -> bool {
+    LIMITED.load(Ordering::Relaxed)
+}
+
+/// What RocksDB and fjall gather in memory by default before they write it to a sorted file.
+const WRITE_BUFFER: usize = 64 << 20;
+
+/// Bytes of a write buffer: the default, an eighth of the memory where that is limited, since two of them
+/// may be there beside the cache.
+fn write_buffer() -> usize {
+    if limited() { WRITE_BUFFER.min(cache() / 4) } else { WRITE_BUFFER }
 }
 
 static LARGE_VALUES: AtomicBool = AtomicBool::new(false);

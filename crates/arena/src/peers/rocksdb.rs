@@ -12,11 +12,12 @@ use std::ptr::null_mut;
 
 use super::dl::Table;
 use super::lsm::{Calls, Error, Look, Ptr, Store, Thread, View};
-use super::{About, Engine, Fault, Outcome, Variant, cache, dl};
+use super::{About, Engine, Fault, Outcome, Variant, cache, dl, write_buffer};
 use crate::spec::Class;
 
 dl::functions!(Own {
     fn rocksdb_options_increase_parallelism(Ptr, c_int);
+    fn rocksdb_options_set_write_buffer_size(Ptr, usize);
     fn rocksdb_options_set_level_compaction_dynamic_level_bytes(Ptr, c_uchar);
     fn rocksdb_options_set_block_based_table_factory(Ptr, Ptr);
     fn rocksdb_options_set_enable_blob_files(Ptr, c_uchar);
@@ -138,6 +139,7 @@ impl Engine for Rocks {
             let options = (calls.options_create)();
             (calls.options_set_create_if_missing)(options, 1);
             (own.rocksdb_options_increase_parallelism)(options, threads as c_int);
+            (own.rocksdb_options_set_write_buffer_size)(options, write_buffer());
             (calls.options_set_compression)(options, 0);
             (own.rocksdb_options_set_level_compaction_dynamic_level_bytes)(options, 1);
             if large {
@@ -168,9 +170,10 @@ impl Engine for Rocks {
         let about = About {
             version: "7.8".into(),
             settings: format!(
-                "{how}; write batches, bloom 10 bits, block cache {} MiB, {threads} threads, \
-                 dynamic levels, no compression{}",
+                "{how}; write batches, bloom 10 bits, block cache {} MiB, write buffer {} MiB, \
+                 {threads} threads, dynamic levels, no compression{}",
                 cache() >> 20,
+                write_buffer() >> 20,
                 if large { ", blob files with garbage collection" } else { "" }
             ),
             why: "its wiki: Basic Operations (synchronous writes), Setup Options and Basic Tuning, BlobDB"

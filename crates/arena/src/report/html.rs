@@ -14,18 +14,21 @@ body{font:14px/1.4 system-ui,sans-serif;max-width:1380px;margin:2em auto;padding
 h1{font-size:1.7em}h2{margin-top:2em;border-bottom:2px solid #0b5fa5}h3{margin:1.2em 0 .2em}\
 table{border-collapse:collapse;font-size:.86em;margin:.4em 0}\
 td,th{padding:.12em .5em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}\
+th{white-space:normal;vertical-align:bottom;line-height:1.15}.o td,.o th{padding:.12em .3em}.o td:first-child{white-space:normal;min-width:17em}\
 td:first-child,th:first-child,.l td,.l th{text-align:left}.l td{white-space:normal}\
 td{print-color-adjust:exact;-webkit-print-color-adjust:exact}\
 .r td:nth-child(2),.e td:nth-child(2){background:linear-gradient(90deg,#c3d4e3 calc(var(--w,0)*1%),transparent 0)}\
 .r tr:nth-child(2) td:nth-child(2){background:linear-gradient(90deg,#6fa3d0 calc(var(--w,0)*1%),transparent 0)}\
-.r td:nth-child(2){min-width:150px}.r td:nth-child(6){background:linear-gradient(90deg,#f3dcb8 calc(var(--w,0)*1%),transparent 0)}\
-.r td:nth-child(4){min-width:150px;background:linear-gradient(90deg,transparent calc(var(--d)*1% - .6%),#222 0 calc(var(--d)*1%),transparent 0),\
+.r td:nth-child(2){min-width:110px}.r td:nth-child(6){background:linear-gradient(90deg,#f3dcb8 calc(var(--w,0)*1%),transparent 0)}\
+.r td:nth-child(4){min-width:130px;background:linear-gradient(90deg,transparent calc(var(--d)*1% - .6%),#222 0 calc(var(--d)*1%),transparent 0),\
 linear-gradient(90deg,transparent calc(var(--a)*1%),#dfe8ef 0 calc(var(--b)*1%),#7a93a8 0 calc(var(--c)*1%),#dfe8ef 0 calc(var(--e)*1%),transparent 0)}\
 .f{background:#fbe3c0}.s{background:#e7eff6}\
 svg{width:560px;max-width:100%}svg text{font:11px system-ui,sans-serif}svg .t{font-weight:600;font-size:13px}\
 svg .n{text-anchor:end}svg .a{text-anchor:middle;fill:#555}\
 section{break-inside:avoid}.wide{overflow-x:auto}\
-@media print{body{max-width:none;margin:0;font-size:8.5px}.wide{overflow:visible}td,th{padding:.05em .3em}\
+h2,h3{break-after:avoid}tr{break-inside:avoid}thead{display:table-header-group}\
+@page{size:A4 landscape;margin:10mm}\
+@media print{svg{width:400px}body{max-width:none;margin:0;padding:0;font-size:10px}.wide{overflow:visible}td,th{padding:.05em .3em}\
 .r td:nth-child(2),.r td:nth-child(4){min-width:90px}}";
 
 /// The page.
@@ -42,7 +45,7 @@ pub(crate) fn page(digest: &Digest) -> String {
     overview(&mut page, digest);
     losses(&mut page, digest);
     for stage in &digest.stages {
-        section(&mut page, stage);
+        section(&mut page, digest, stage);
     }
     entrants(&mut page, digest);
     page.push_str("</html>\n");
@@ -71,12 +74,13 @@ fn overview(page: &mut String, digest: &Digest) {
     page.push_str(
         "<h2>Overview</h2><p>Throughput as a multiple of the first engine's, which is in operations a \
          second; <span class=f>faster</span>, <span class=s>slower</span>, <b>best</b>.</p>\
-         <div class=wide><table><tr><th>row",
+         <div class=wide><table class=o><thead><tr><th>row",
     );
     let present: Vec<&str> = digest.present().collect();
     for name in &present {
         let _ = write!(page, "<th>{}", escape(name));
     }
+    page.push_str("<tbody>");
     for stage in &digest.stages {
         for row in &stage.rows {
             let of = |name: &str| format!("{} {}: {name}", stage.name, stage.class.name());
@@ -127,7 +131,7 @@ fn losses(page: &mut String, digest: &Digest) {
     let _ = write!(
         page,
         "<h2>Where Zubilo is not first</h2><p>It is first in {} of {} comparisons.</p>\
-         <table><tr><th>row<th>figure<th>Zubilo<th>rank<th>leader<th>its figure<th>behind",
+         <table><thead><tr><th>row<th>figure<th>Zubilo<th>rank<th>leader<th>its figure<th>behind<tbody>",
         all.len() - lost.len(),
         all.len()
     );
@@ -156,7 +160,28 @@ pub(super) fn shape_text(shape: &Shape) -> String {
     format!("{} records, {:?} keys, {values}", shape.records, shape.keys)
 }
 
-fn section(page: &mut String, stage: &StageDigest) {
+/// Engines that no row of a stage has, and why.
+fn absences(page: &mut String, digest: &Digest, stage: &StageDigest) {
+    let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
+    for entrant in &digest.entrants {
+        if stage.rows.iter().any(|row| row.cell(&entrant.name).is_some()) {
+            continue;
+        }
+        let standings = entrant.standings.iter();
+        let absent = standings.filter(|s| s.class == stage.class && s.settings.is_none());
+        let why = absent.map(|s| s.why.as_str()).next_back().or(entrant.missing.as_deref());
+        let why = why.unwrap_or("not asked");
+        match all.iter_mut().find(|(text, _)| *text == why) {
+            Some((_, names)) => names.push(&entrant.name),
+            None => all.push((why, vec![&entrant.name])),
+        }
+    }
+    for (why, names) in all {
+        let _ = write!(page, "<p>Not here: {}: {}</p>", escape(&names.join(", ")), escape(why));
+    }
+}
+
+fn section(page: &mut String, digest: &Digest, stage: &StageDigest) {
     let _ = write!(
         page,
         "<h2>{}, {}</h2><p>{}</p>",
@@ -164,6 +189,7 @@ fn section(page: &mut String, stage: &StageDigest) {
         stage.class.name(),
         escape(&shape_text(&stage.shape))
     );
+    absences(page, digest, stage);
     scaling(page, stage);
     for row in &stage.rows {
         row_section(page, row);
@@ -305,7 +331,7 @@ fn row_section(page: &mut String, row: &RowDigest) {
     let _ = write!(
         page,
         "<section><h3>{}</h3><div class=wide><table class=r><tr><th>engine<th>operations a second<th>x base\
-         <th>latency<th>50, 99, 99.9 %, most",
+         <th>latency<th>50, 99, 99.9, 99.99 %, most",
         escape(&row.name)
     );
     let shown = |cost: &&Cost| {
@@ -326,7 +352,7 @@ fn row_section(page: &mut String, row: &RowDigest) {
         bar(page, cell.get(Figure::Rate), most);
         let ratio = cell.get(Figure::Ratio).map_or("-".into(), |r| format!("{r:.2}"));
         let _ = write!(page, "<td>{ratio}");
-        let times = [Figure::P50, Figure::P99, Figure::P999, Figure::Max]
+        let times = [Figure::P50, Figure::P99, Figure::P999, Figure::P9999, Figure::Max]
             .map(|f| cell.get(f).map_or("-".into(), time));
         let _ = match band(cell, low, high) {
             Some(band) => write!(page, "<td style={band}><td>{}", times.join(", ")),

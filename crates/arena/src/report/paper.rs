@@ -85,24 +85,49 @@ fn plain(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-/// A line for each engine in each row, with all figures.
+/// A line for each engine in each row, with all figures, or why there are none.
 pub(crate) fn csv(digest: &Digest) -> String {
     let mut text = String::from("stage,class,row,engine");
     for figure in &digest.figures {
         let _ = write!(text, ",{}", quoted(figure));
     }
-    text.push('\n');
+    text.push_str(",remark\n");
     for stage in &digest.stages {
         for row in &stage.rows {
-            for cell in row.cells.iter().filter(|cell| cell.is_measured()) {
+            for cell in &row.cells {
                 let names = [stage.name.as_str(), stage.class.name(), &row.name, &cell.engine];
                 text.push_str(&names.map(quoted).join(","));
                 for figure in Figure::ALL {
                     let shown = cell.get(*figure).map_or(String::new(), |value| value.to_string());
                     let _ = write!(text, ",{shown}");
                 }
-                text.push('\n');
+                let said: Vec<&str> = cell.trouble.iter().chain(&cell.note).map(|s| &**s).collect();
+                let _ = writeln!(text, ",{}", quoted(&said.join("; ")));
             }
+        }
+    }
+    text
+}
+
+/// A line for each store: what it was when it was closed, and how long it took to open again.
+pub(crate) fn stores_csv(digest: &Digest) -> String {
+    let mut text = String::from(
+        "stage,class,engine,records,allocated B,apparent B,s to open,s to open after a kill,remark\n",
+    );
+    for stage in &digest.stages {
+        for end in &stage.endings {
+            let names = [stage.name.as_str(), stage.class.name(), &end.engine];
+            let _ = writeln!(
+                text,
+                "{},{},{},{},{},{},{}",
+                names.map(quoted).join(","),
+                end.records,
+                end.disk_bytes,
+                end.apparent_bytes,
+                end.reopen_s,
+                end.killed_open_s.map_or(String::new(), |s| s.to_string()),
+                quoted(end.trouble.as_deref().unwrap_or_default())
+            );
         }
     }
     text
@@ -130,7 +155,22 @@ mod tests {
         let start = "transactions,SYNC,\"a \"\"row\"\", named\",lmdb,2000,2000,2000,2,";
         assert!(lines[2].starts_with(start), "{text}");
         // The quoted name has a comma of its own.
-        assert_eq!(lines[2].split(',').count(), 5 + Figure::ALL.len());
+        assert_eq!(lines[2].split(',').count(), 6 + Figure::ALL.len());
+    }
+
+    #[test]
+    fn who_has_no_figures_has_a_reason() {
+        let mut report = two_engines();
+        let cell = &mut report.stages[0].rows[0].cells[1];
+        (cell.samples, cell.trouble) = (Vec::new(), Some("failed: so, and so".into()));
+        report.stages[0].endings[1].trouble = Some("9 of 10 records".into());
+        let digest = Digest::of(&report);
+        let last = |text: &str| text.lines().last().unwrap_or_default().to_owned();
+        assert!(last(&csv(&digest)).ends_with(",,,\"failed: so, and so\""), "{}", csv(&digest));
+        let stores = stores_csv(&digest);
+        assert_eq!(last(&stores), "transactions,SYNC,lmdb,10,8192,8192,0.001,,9 of 10 records");
+        assert!(stores.lines().all(|line| line.split(',').count() == 9), "{stores}");
+        assert_eq!(report.failures().len(), 2, "{:?}", report.failures());
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! What a run found, as it is kept in JSON, and the figures that are drawn from it.
 
+use std::path::Path;
+use std::{fs, io};
+
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Bound, Class, Costs, Part, Sample, Shape, Work};
@@ -83,6 +86,58 @@ pub(crate) struct Ending {
     pub(crate) killed_open_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trouble: Option<String>,
+}
+
+/// Begins the reason of what failed, as opposed to what an engine cannot do.
+pub(crate) const FAILED: &str = "failed";
+
+impl Report {
+    /// What an earlier run has written; none if it has written nothing.
+    pub(crate) fn read(path: &Path) -> io::Result<Option<Report>> {
+        match fs::read(path) {
+            Ok(json) => Ok(Some(serde_json::from_slice(&json)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the place of the file at once: who is stopped meanwhile still has the earlier one.
+    pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
+        let mut new = path.as_os_str().to_owned();
+        new.push(".new");
+        fs::write(&new, serde_json::to_vec(self)?)?;
+        fs::rename(&new, path)
+    }
+
+    /// An entry of the environment.
+    pub(crate) fn fact(&self, name: &str) -> &str {
+        self.environment.iter().find(|fact| fact.0 == name).map_or("", |fact| &fact.1)
+    }
+
+    /// What went wrong: not what an engine cannot do, which has its reason in its place.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for entrant in &self.entrants {
+            let failed = entrant.standings.iter().filter(|s| s.why.starts_with(FAILED));
+            all.extend(failed.map(|s| format!("{} {}: {}", entrant.name, s.class.name(), s.why)));
+        }
+        for stage in &self.stages {
+            let name = format!("{} {}", stage.name, stage.class.name());
+            for (row, cell) in stage.rows.iter().flat_map(|r| r.cells.iter().map(move |c| (r, c))) {
+                let why = match &cell.trouble {
+                    Some(trouble) if trouble.starts_with(FAILED) => trouble,
+                    None if cell.samples.is_empty() => "failed: neither a figure nor a reason",
+                    _ => continue,
+                };
+                all.push(format!("{name}, {}, {}: {why}", row.name, cell.engine));
+            }
+            for end in &stage.endings {
+                let trouble = end.trouble.iter();
+                all.extend(trouble.map(|why| format!("{name}, at the end, {}: {why}", end.engine)));
+            }
+        }
+        all
+    }
 }
 
 impl Row {

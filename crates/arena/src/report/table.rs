@@ -28,7 +28,7 @@ fn duration(ns: Option<f64>) -> String {
     ns.map_or("-".into(), time)
 }
 
-const HEAD: [&str; 18] = [
+const HEAD: [&str; 19] = [
     "engine",
     "ops/s",
     "quartiles",
@@ -38,6 +38,7 @@ const HEAD: [&str; 18] = [
     "p50",
     "p99",
     "p99.9",
+    "p99.99",
     "max",
     "CPU us/op",
     "B written/op",
@@ -63,6 +64,7 @@ fn fields(cell: &CellDigest) -> Vec<String> {
         duration(get(Figure::P50)),
         duration(get(Figure::P99)),
         duration(get(Figure::P999)),
+        duration(get(Figure::P9999)),
         duration(get(Figure::Max)),
         number(cell.cpu()),
         number(get(Figure::Written)),

@@ -31,15 +31,12 @@ pub(super) struct Quad {
 }
 
 impl Flock {
-    /// The flocks of a store with so many records, a multiple of `FLOCKS`.
+    /// The flocks of a store with so many records, equally large but for one.
     pub(super) fn all(records: u64) -> Vec<Flock> {
-        let head = records / FLOCKS;
-        let flock = |number| Flock {
-            number,
-            tail: 0,
-            head,
-            ages: vec![0; head as usize],
-            chooser: Chooser::new(number + 7),
+        let flock = |number| {
+            let head = records / FLOCKS + u64::from(number < records % FLOCKS);
+            let (ages, chooser) = (vec![0; head as usize], Chooser::new(number + 7));
+            Flock { number, tail: 0, head, ages, chooser }
         };
         (0..FLOCKS).map(flock).collect()
     }

@@ -35,7 +35,7 @@ const FILL: u64 = 10_000;
 const FILL_BYTES: u64 = 64 << 20;
 
 /// Values from here on are few.
-const HUGE: u32 = 64 << 20;
+const HUGE: u32 = 1 << 20;
 
 /// Serves until the input ends.
 pub(crate) fn run(name: &str) {
@@ -80,8 +80,8 @@ fn obey<E: Engine>(
     match command {
         Command::Open { dir, class, shape, seed, fill, memory } => {
             *yard = None;
-            peers::share_memory(memory);
             let data = data_of(shape, seed);
+            peers::share_memory(memory, data.shape.records * data.bytes(0));
             let (mut opened, about) = Yard::<E>::open(dir.into(), class, variant, data)?;
             if fill {
                 opened.fill()?;
@@ -106,8 +106,10 @@ fn obey<E: Engine>(
         }
         Command::Recover { dir, class, shape, seed, records } => {
             *yard = None;
+            let data = data_of(shape, seed);
+            peers::share_memory(None, data.shape.records * data.bytes(0));
             let began = Instant::now();
-            let (opened, _) = Yard::<E>::open(dir.into(), class, variant, data_of(shape, seed))?;
+            let (opened, _) = Yard::<E>::open(dir.into(), class, variant, data)?;
             let killed_open_s = began.elapsed().as_secs_f64();
             // Without a log nothing is promised but that what is there is whole.
             let least = if class == Class::Volatile { 0 } else { records };
@@ -118,9 +120,10 @@ fn obey<E: Engine>(
 
 /// The records of a shape, which the engine is told of. Flocks are equally large, and of a few records, unless these are as large as stores.
 fn data_of(mut shape: Shape, seed: u64) -> Data {
-    let least = if matches!(shape.values, Values::Fixed(HUGE..)) { 1 } else { 4 };
     peers::expect_values(shape.values);
-    shape.records = shape.records.div_ceil(FLOCKS).max(least) * FLOCKS;
+    if !matches!(shape.values, Values::Fixed(HUGE..)) {
+        shape.records = shape.records.div_ceil(FLOCKS).max(4) * FLOCKS;
+    }
     Data::new(shape, seed)
 }
 
@@ -409,11 +412,15 @@ impl<E: Engine> Yard<E> {
     }
 }
 
-/// Records that there are, and how many of them are damaged.
+/// Records that there are, and how many of them are damaged or not in their place.
 fn inspect(engine: &impl Engine) -> Outcome<(u64, u64)> {
-    let mut damaged = 0;
+    let (mut damaged, mut before) = (0, Vec::new());
     let records = engine.session()?.read(|reader| {
-        reader.walk(None, u64::MAX, |_, value| damaged += u64::from(!is_whole(value)))
+        reader.walk(None, u64::MAX, |key, value| {
+            damaged += u64::from(!is_whole(value) || before.as_slice() >= key);
+            before.clear();
+            before.extend_from_slice(key);
+        })
     })?;
     Ok((records, damaged))
 }

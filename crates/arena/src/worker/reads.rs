@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::flock::{FLOCKS, Flock};
 use super::timing::{Clock, Latency};
 use super::{Done, timed};
-use crate::data::{Choice, Data, Picker};
+use crate::data::{Choice, Data, Picker, is_whole};
 use crate::keys::KEY_MAX;
 use crate::peers::{Engine, Fault, Outcome, Reader, Session};
 use crate::spec::{Bound, Pick};
@@ -272,6 +272,7 @@ pub(super) fn range<E: Engine>(
     bound: Bound,
 ) -> Outcome<Done> {
     let (mut latency, mut read_bytes) = (Latency::new(), 0);
+    session.read(|reader| verify_ranges(reader, keys, count))?;
     let ((ops, seconds), during) = timed(|| {
         session.read(|reader| {
             let (clock, mut ops, mut seen, mut sum) = (Clock::start(bound), 0, 0, 0u64);
@@ -287,14 +288,37 @@ pub(super) fn range<E: Engine>(
                 ops += 1;
             }
             std::hint::black_box(sum);
-            // Only seeks near the end may come up short.
-            if seen < ops {
+            // Only seeks near the end may come up short: each key is there, and few are near it.
+            if seen < ops || seen > ops * count {
                 return Err(Fault::Failed(format!("{ops} seeks saw {seen} records")));
             }
             Ok((ops, clock.seconds()))
         })
     })?;
     Ok(Done { read_bytes, ..Done::of(latency.into_part(ops, seconds), during) })
+}
+
+/// Seeks whose records are looked at closely before the clock runs.
+const VERIFIED: usize = 64;
+
+/// From each key so many records: itself, then greater ones, whole; fewer only at the end.
+fn verify_ranges(reader: &mut impl Reader, keys: &Keys, count: u64) -> Outcome<()> {
+    for (key, serial) in keys.iter().take(VERIFIED) {
+        let (mut all, mut wrong) = (Vec::<Vec<u8>>::new(), 0);
+        let seen = reader.walk(Some(key), count, |key, value| {
+            wrong += u64::from(!is_whole(value));
+            all.push(key.to_vec());
+        })?;
+        let in_order = all.is_sorted_by(|a, b| a < b) && all.first().is_some_and(|k| k == key);
+        // Whether more follow shows from the last.
+        let more = all.last().map(|last| reader.walk(Some(last), 2, |_, _| {})).transpose()?;
+        let full = seen == count || more == Some(1);
+        if !in_order || !full || wrong > 0 || seen != all.len() as u64 {
+            let text = format!("from record {serial}: {seen} of {count} records, {wrong} damaged");
+            return Err(Fault::Failed(format!("{text}; in order: {in_order}")));
+        }
+    }
+    Ok(())
 }
 
 /// A word of a value, and a byte of each further page: who maps a file has not read what nobody looked
