@@ -306,10 +306,8 @@ impl Work<'_> {
     }
 
     fn finish(mut self) -> Result<CompactReport> {
-        if self.report.commits > 0 {
-            // All stands; a file that stays too long is no reason to fail.
-            let _ = checkpoint::cut_tail(&self.env.inner, true);
-        }
+        // All stands; a file that stays too long is no reason to fail.
+        let _ = checkpoint::cut_tail(&self.env.inner, true);
         let account = self.look()?;
         let info = self.env.info()?;
         let report = &mut self.report;

@@ -79,12 +79,7 @@ impl EnvInner {
     /// Cuts the free tail of the file, if it is long enough, or `all` of it. Only while the newest commit is
     /// steady and no reader has an older snapshot: their ends may lie further out. The caller holds
     /// the writer lock.
-    pub(crate) fn cut_tail(
-        &self,
-        geometry: &StoredGeometry,
-        end: u64,
-        all: bool,
-    ) -> Result<()> {
+    pub(crate) fn cut_tail(&self, geometry: &StoredGeometry, end: u64, all: bool) -> Result<()> {
         let known = self.shared.word(Word::FileLen);
         let len = known.load(Ordering::SeqCst);
         let step = growth_step(geometry, len);

@@ -146,9 +146,7 @@ fn path_to(part: &mut Part<'_>, tree: &Tree, key: Option<&[u8]>) -> Result<Path>
         Some(key) => {
             descend_items(&part.ws.view(), &tree.desc, &tree.order, key, &mut path)?;
         }
-        None => {
-            first_below(part.ws, tree.desc.root, tree.desc.depth.saturating_sub(1), &mut path)?
-        }
+        None => first_below(part.ws, tree.desc.root, tree.desc.depth.saturating_sub(1), &mut path)?,
     }
     if let Some(step) = path.last() {
         part.see(step.page)?;
@@ -343,12 +341,7 @@ fn contents(part: &mut Part<'_>, tree: &mut Tree, spot: &mut Spot) -> Result<boo
 
 /// Looks after what the record at the end of a path holds; false if the part has done enough before
 /// its end.
-fn content(
-    part: &mut Part<'_>,
-    tree: &mut Tree,
-    path: &mut Path,
-    spot: &mut Spot,
-) -> Result<bool> {
+fn content(part: &mut Part<'_>, tree: &mut Tree, path: &mut Path, spot: &mut Spot) -> Result<bool> {
     let step = *path.last().ok_or_else(broken_path)?;
     let (at, i) = (step.page, step.index as usize);
     let entry = leaf_at(&part.ws.view(), at)?.entry(i).map_err(at.damaged())?;

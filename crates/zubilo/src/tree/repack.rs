@@ -5,9 +5,7 @@
 //! begins the next one, so that in a row of half-full pages all but the last are filled.
 
 use crate::error::Result;
-use crate::page::{
-    self, Branch, Damage, Items, LeafPage, Packed, header, leaf, packed, row,
-};
+use crate::page::{self, Branch, Damage, Items, LeafPage, Packed, header, leaf, packed, row};
 
 use super::compact::{Part, touch_until, verified};
 use super::insert::broken_path;

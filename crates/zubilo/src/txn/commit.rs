@@ -139,7 +139,8 @@ impl WriteTxn {
         let base = self.base.txn;
         if base.is_multiple_of(TRIM_PERIOD)
             || self.compaction.low
-            || state.space.free_pages() > state.space.end() / 2 {
+            || state.space.free_pages() > state.space.end() / 2
+        {
             state.space.trim_tail(META_COUNT);
         }
         Ok(())

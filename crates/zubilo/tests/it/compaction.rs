@@ -5,9 +5,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use zubilo::{CompactOptions, CompactReport, Durability, Env, Error, Options, TableOptions};
+use zubilo::{
+    CompactOptions, CompactReport, Durability, Env, Error, Options, PageKind, TableOptions,
+};
 
-use crate::common::{Rng, check, fresh, put_all, rng};
+use crate::common::memory::MemoryFile;
+use crate::common::{Rng, check, fresh, geometry, number, put_all, rng};
 
 type Pair = (Vec<u8>, Vec<u8>);
 
@@ -26,7 +29,9 @@ fn everything(env: &Env) -> Vec<(Vec<u8>, Vec<Pair>)> {
         let mut pairs: Vec<Pair> = Vec::new();
         for record in table.iter() {
             let (key, value) = own(record).unwrap();
-            if pairs.last().is_none_or(|(last, _)| *last != key) || !table.options().has_duplicates() {
+            if pairs.last().is_none_or(|(last, _)| *last != key)
+                || !table.options().has_duplicates()
+            {
                 pairs.push((key, value));
             }
         }
@@ -91,7 +96,9 @@ fn random_load(env: &Env, table: &str, options: &TableOptions, count: u64, rng: 
         let mut table = txn.table_or_create_with(table, options).unwrap();
         for _ in 0..count / 8 {
             let len = rng.pick(&[4, 40, 100, 300]);
-            table.put([rng.next(), rng.next()].map(u64::to_be_bytes).concat(), rng.bytes(len)).unwrap();
+            table
+                .put([rng.next(), rng.next()].map(u64::to_be_bytes).concat(), rng.bytes(len))
+                .unwrap();
         }
         txn.commit().unwrap();
     }
@@ -100,7 +107,13 @@ fn random_load(env: &Env, table: &str, options: &TableOptions, count: u64, rng: 
 fn fill_of(env: &Env, table: &str) -> f64 {
     let read = env.read().unwrap();
     let stats = read.table(table).unwrap().stats();
-    let bytes: usize = read.table(table).unwrap().iter().map(|r| r.unwrap()).map(|(k, v)| k.len() + v.len() + 10).sum();
+    let bytes: usize = read
+        .table(table)
+        .unwrap()
+        .iter()
+        .map(|r| r.unwrap())
+        .map(|(k, v)| k.len() + v.len() + 10)
+        .sum();
     bytes as f64 / (stats.leaf_pages as f64 * (env.page_size() - 48) as f64)
 }
 
@@ -261,7 +274,11 @@ fn many_tables_of_every_kind() {
     let (_dir, path) = fresh();
     let env = Options::new().open(&path).unwrap();
     for n in 0..60 {
-        put_all(&env, &format!("small-{n}"), (0..n * n / 2).map(|i: u32| (i.to_be_bytes(), "value")));
+        put_all(
+            &env,
+            &format!("small-{n}"),
+            (0..n * n / 2).map(|i: u32| (i.to_be_bytes(), "value")),
+        );
     }
     random_load(&env, "random", &TableOptions::new(), 8000, &mut rng);
     random_load(&env, "aligned", &TableOptions::new().align_values(16), 8000, &mut rng);
@@ -389,9 +406,10 @@ fn it_can_be_stopped_and_taken_up_again() {
     random_load(&env, "t", &TableOptions::new(), 30_000, &mut rng);
     thin_out(&env, "t", &mut rng);
     let before = everything(&env);
+    let tiny_steps = small_steps().step(16 << 10, Duration::from_secs(5));
     for stop_at in 1..6 {
         let mut steps = 0;
-        let stopped = env.compact(&small_steps(), &mut |_, _| {
+        let stopped = env.compact(&tiny_steps, &mut |_, _| {
             steps += 1;
             steps < stop_at
         });
@@ -411,6 +429,98 @@ fn an_empty_store_and_a_tiny_one() {
     put_all(&env, "t", [("k", "v")]);
     compact(&env, &small_steps(), "tiny");
     assert_compact(&env, "tiny");
+    drop(env);
     let read_only = Options::new().read_only(true).open(&path).unwrap();
     assert!(matches!(read_only.compact(&small_steps(), &mut |_, _| true), Err(Error::ReadOnly)));
+}
+
+/// Calls of the file fail at any moment: the error is told, the content is what it was, and after a
+/// failed flush too when the store is opened again.
+#[test]
+fn failing_calls_leave_the_content() {
+    let mut rng = rng();
+    let (mut failed, mut fine) = (0, 0);
+    for round in 0..number("ZUBILO_CASES", 60) {
+        let durability = rng.pick(&[Durability::Sync, Durability::NoSync]);
+        let options = Options::new().durability(durability);
+        let file = MemoryFile::new(&[]);
+        let mut env = file.open(options.clone()).unwrap();
+        random_load(&env, "t", &TableOptions::new(), 4000, &mut rng);
+        put_all(&env, "u", (0..20u64).map(|n| (n.to_be_bytes(), rng.bytes(9000))));
+        thin_out(&env, "t", &mut rng);
+        env.sync().unwrap();
+        let before = everything(&env);
+        file.fail(rng.below(80) as i64, rng.pick(&[1, 1, 2, 1000]));
+        let result =
+            env.compact(&small_steps().step(20 << 10, Duration::from_secs(9)), &mut |_, _| true);
+        file.heal();
+        match &result {
+            Ok(_) => fine += 1,
+            Err(Error::Io { .. } | Error::Poisoned) => failed += 1,
+            Err(other) => panic!("round {round}: {other:?}"),
+        }
+        assert!(everything(&env) == before, "round {round}: {result:?}");
+        if matches!(env.write(), Err(Error::Poisoned)) {
+            env.close_without_sync();
+            env = file.open(options).unwrap();
+            assert!(everything(&env) == before, "round {round}: opened again");
+        }
+        check(&env, "after a failure");
+        compact(&env, &small_steps(), "taken up after a failure");
+        assert_compact(&env, "taken up after a failure");
+    }
+    assert!(failed > 5 && fine > 5, "{failed} failed, {fine} fine");
+}
+
+/// A store that may not grow by a page is compacted with the room that it has, or says that it has none.
+#[test]
+fn a_store_at_its_bound() {
+    let mut rng = rng();
+    for holes in [false, true] {
+        let (_dir, path) = fresh();
+        let env = Options::new().open(&path).unwrap();
+        random_load(&env, "t", &TableOptions::new(), 20_000, &mut rng);
+        compact(&env, &small_steps().fill(60), "before the bound");
+        if holes {
+            thin_out(&env, "t", &mut rng);
+        }
+        let mut txn = env.write().unwrap();
+        let used = env.info().unwrap().used_len + 8 * env.page_size() as u64;
+        txn.set_geometry(geometry(|g| (g.lower, g.upper) = (0, used))).unwrap();
+        txn.commit().unwrap();
+        let before = everything(&env);
+        match env.compact(&small_steps(), &mut |_, _| true) {
+            Ok(report) => assert!(holes && report.used_after < report.used_before),
+            Err(Error::MapFull { .. }) => assert!(!holes),
+            Err(other) => panic!("{other:?}"),
+        }
+        check(&env, "at the bound");
+        assert!(everything(&env) == before);
+    }
+}
+
+/// A damaged page is not given a fresh checksum.
+#[test]
+fn damage_is_not_hidden() {
+    let mut rng = rng();
+    let file = MemoryFile::new(&[]);
+    let env = file.open(Options::new()).unwrap();
+    random_load(&env, "t", &TableOptions::new(), 8000, &mut rng);
+    thin_out(&env, "t", &mut rng);
+    let mut leaves = Vec::new();
+    env.walk_pages(&mut |visit| {
+        if visit.table == b"t" && visit.kind == PageKind::Leaf {
+            leaves.push(visit.page.0 as usize);
+        }
+        true
+    })
+    .unwrap();
+    env.close().unwrap();
+    let mut bytes = file.image();
+    // A byte of a value: only the checksum knows.
+    bytes[leaves[leaves.len() / 2] * 4096 + 4090] ^= 1;
+    let env = MemoryFile::new(&bytes).open(Options::new()).unwrap();
+    let refused = env.compact(&small_steps(), &mut |_, _| true);
+    assert!(matches!(refused, Err(Error::Corrupted { .. })), "{refused:?}");
+    assert!(!env.check(&mut |_, _| true).unwrap().is_ok());
 }
