@@ -178,6 +178,8 @@ struct Done {
 
 impl Work<'_> {
     fn run(&mut self) -> Result<()> {
+        // What the newest commit has replaced falls free only when it is on disk.
+        self.env.sync()?;
         let account = self.look()?;
         self.start = account.end;
         self.total = account.live().saturating_mul(2);

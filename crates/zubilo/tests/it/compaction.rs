@@ -82,7 +82,8 @@ fn assert_compact(env: &Env, what: &str) {
     let page = info.page_size as u64;
     let live = live(env);
     let most = live + live / 16 + 40 * page;
-    assert!(info.used_len <= most, "{what}: {} bytes for {live}", info.used_len);
+    let space = env.space().unwrap();
+    assert!(info.used_len <= most, "{what}: {live} bytes live, {space:?}, {info:?}");
     assert!(info.file_len <= most.next_multiple_of(64 << 10).max(info.geometry.lower), "{what}");
     let again = compact(env, &CompactOptions::new(), what);
     assert_eq!(again.commits, 0, "{what}: the second compaction: {again:?}");
@@ -466,8 +467,8 @@ fn failing_calls_leave_the_content() {
             assert!(everything(&env) == before, "round {round}: opened again");
         }
         check(&env, "after a failure");
-        compact(&env, &small_steps(), "taken up after a failure");
-        assert_compact(&env, "taken up after a failure");
+        let taken_up = compact(&env, &small_steps(), "taken up");
+        assert_compact(&env, &format!("{durability:?}: {result:?}, then {taken_up:?}"));
     }
     assert!(failed > 5 && fine > 5, "{failed} failed, {fine} fine");
 }
