@@ -86,6 +86,8 @@ pub struct Plan {
     pub warm: u64,
     /// One in so many steps is a `sync`; 0 for none.
     pub sync_one_in: u64,
+    /// One in so many steps compacts the store in place; 0 for none.
+    pub compact_one_in: u64,
     /// States of a life.
     pub states: u64,
     /// All subsets of the writes at each moment, where they are few.
@@ -131,6 +133,7 @@ fn plain(name: &'static str, mode: Mode, shape: Shape) -> Plan {
         steps: 40,
         warm: 0,
         sync_one_in: 0,
+        compact_one_in: 0,
         states: 120,
         exhaustive: false,
     }
@@ -150,6 +153,7 @@ pub fn all() -> Vec<Plan> {
     plans.extend(hostile_plans());
     plans.extend(many_plans());
     plans.extend(map_plans());
+    plans.extend(compact_plans());
     plans
 }
 
@@ -283,6 +287,35 @@ fn map_plans() -> Vec<Plan> {
             ..map("map-spill", Mode::NoSync, Twist::Plain)
         },
         Plan { shape: MANY, ..map("map-many", Mode::NoSync, Twist::Plain) },
+    ]
+}
+
+/// Stores that are compacted now and then: much comes and goes, so that there is something to do.
+fn compact_plans() -> Vec<Plan> {
+    let loose = Shape { keys: 900, changes: 60, value: 500, ranges_one_in: 20, ..SMALL };
+    let large = Shape { large_one_in: 6, large: 30_000, keys: 80, ranges_one_in: 8, ..SMALL };
+    let many = Shape { keys: 30, burst: 300, ..MANY };
+    let base = |name, mode, shape| Plan {
+        compact_one_in: 4,
+        sync_one_in: if mode == Mode::Sync { 0 } else { 6 },
+        geometry: Some(tight()),
+        ..plain(name, mode, shape)
+    };
+    let twist = |name, mode, shape, twist| Plan { twist, steps: 60, ..base(name, mode, shape) };
+    vec![
+        base("compact-sync", Mode::Sync, loose),
+        base("compact-large", Mode::Sync, large),
+        base("compact-many", Mode::Sync, many),
+        base("compact-nosync", Mode::NoSync, loose),
+        Plan { writable: true, ..base("compact-map", Mode::NoSync, large) },
+        twist("compact-kills", Mode::Sync, large, Twist::Kills),
+        twist("compact-hostile", Mode::NoSync, loose, Twist::Hostile),
+        Plan {
+            lock_file: true,
+            ..twist("compact-processes", Mode::NoSync, large, Twist::Processes)
+        },
+        Plan { lock_file: true, ..twist("compact-faults", Mode::Sync, large, Twist::Faults) },
+        Plan { lock_file: true, ..twist("compact-weak-faults", Mode::NoSync, many, Twist::Faults) },
     ]
 }
 

@@ -38,6 +38,11 @@ fn interleaved_checkpoints() {
 }
 
 #[test]
+fn compactions() {
+    survive(|p| p.name.starts_with("compact"), 7, 100);
+}
+
+#[test]
 fn failing_calls() {
     survive(|p| p.name.starts_with("faults"), 7, 150);
 }

@@ -29,6 +29,11 @@ fn spills() {
 }
 
 #[test]
+fn compactions() {
+    endured(&["compact-sync", "compact-nosync"], 10, 100);
+}
+
+#[test]
 fn writable_maps() {
     endured(&["sync-map", "nosync-map"], 10, 100);
 }

@@ -3,6 +3,7 @@
 //! `failure` (exit codes and messages) and `interrupt`.
 
 mod chk;
+mod compact;
 mod copy;
 mod del;
 #[cfg(feature = "demo")]
@@ -69,6 +70,8 @@ enum Command {
     Export(export::ExportArgs),
     /// Copies the store while it is used, to a file or standard output
     Copy(copy::CopyArgs),
+    /// Makes the store smaller in its place, while it is used
+    Compact(compact::CompactArgs),
     /// Brings out what is still readable of a damaged store
     Salvage(salvage::SalvageArgs),
     /// Removes a table, or all of its records
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Command::Import(args) => end(import::run(&args), args.store.json, Listener::View),
         Command::Export(args) => end(export::run(&args), args.store.json, Listener::Archive),
         Command::Copy(args) => end(copy::run(&args), args.store.json, Listener::Archive),
+        Command::Compact(args) => end(compact::run(&args), args.store.json, Listener::View),
         Command::Salvage(args) => end(salvage::run(&args), args.store.json, Listener::Archive),
         Command::Drop(args) => end(drop::run(&args), args.store.json, Listener::View),
         #[cfg(feature = "demo")]

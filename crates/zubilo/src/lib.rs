@@ -30,6 +30,7 @@
 //! ```
 
 mod check;
+mod compact;
 mod copy;
 mod debug;
 mod dirty;
@@ -67,6 +68,7 @@ pub mod raw {
 }
 
 pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
+pub use compact::{CompactOptions, CompactReport};
 pub use env::Env;
 pub use env::info::{EnvInfo, ReaderInfo};
 pub use env::log::Level;

@@ -21,7 +21,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::{Rng, check, number, seed};
 use zubilo::{
-    Durability, Env, Error, Options, ReadTxn, Result, TableOptions, VerifyReads, WriteTxn,
+    CompactOptions, Durability, Env, Error, Options, ReadTxn, Result, TableOptions, VerifyReads,
+    WriteTxn,
 };
 
 /// Values in the ring of a writer, records in its set and in its bulk.
@@ -256,6 +257,16 @@ fn writer(path: &Path, acks: &Acks, id: u64, mode: Mode, mut rng: Rng) {
         acks.set(id, n);
         if mode.weak != Weak::Sync && rng.below(30) == 0 {
             env.sync().unwrap();
+        }
+        if rng.below(30) == 0 {
+            let step = [1, 30 << 10][rng.below(2) as usize];
+            let small = CompactOptions::new().step(step, Duration::from_secs(1));
+            let mut steps = rng.below(40);
+            let stopped = env.compact(&small.pause(Duration::ZERO), &mut |_, _| {
+                steps = steps.saturating_sub(1);
+                steps > 0
+            });
+            stopped.unwrap();
         }
         if rng.below(40) == 0 {
             if rng.below(2) == 0 {

@@ -6,7 +6,10 @@
 
 use std::path::Path;
 
-use zubilo::{Durability, Env, Options, ReadTable, ReadTxn, TableHandle, TableOptions, WriteTable};
+use zubilo::{
+    CompactOptions, Durability, Env, Options, ReadTable, ReadTxn, TableHandle, TableOptions,
+    WriteTable,
+};
 
 use super::tables::{Change, Find, PAIRS, Place};
 use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer};
@@ -83,6 +86,13 @@ impl Engine for Zubilo {
         }
         self.handles.push(write.table(TABLE).map_err(Fault::of("table"))?.handle());
         write.commit().map(drop).map_err(Fault::of("commit"))
+    }
+
+    fn compact(&mut self) -> Outcome<()> {
+        // To the brim, as the others do.
+        let options = CompactOptions::new().fill(100);
+        let compacted = self.env.compact(&options, &mut |_, _| true);
+        compacted.map(drop).map_err(Fault::of("compact"))
     }
 
     fn back_up(&self, dir: &Path) -> Outcome<()> {

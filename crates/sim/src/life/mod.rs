@@ -6,6 +6,7 @@
 
 mod between;
 mod change;
+mod compact;
 pub mod faults;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -272,6 +273,8 @@ impl Life {
         self.turn_readers()?;
         if self.plan.sync_one_in > 0 && self.rng.one_in(self.plan.sync_one_in) {
             self.sync()
+        } else if self.plan.compact_one_in > 0 && self.rng.one_in(self.plan.compact_one_in) {
+            self.compact()
         } else {
             self.transaction()
         }

@@ -180,6 +180,45 @@ fn chk_finds_a_good_store_good() {
 }
 
 #[test]
+fn compact_makes_the_store_smaller() {
+    let place = Place::new();
+    let store = place.small_store("s");
+    let keys_of = |from: u32, to: u32| (from..to).map(|n| format!("filler {n:06}"));
+    let records: String = keys_of(0, 20_000).map(|key| format!("{key},some value\n")).collect();
+    let records = format!("key,value\n{records}");
+    std::fs::write(place.path("records"), records).unwrap();
+    run(&["load", &store, &place.arg("records"), "--format", "csv"]).ok();
+    run(&["del", &store, "--prefix", "filler 00"]).ok();
+    let before = std::fs::metadata(place.path("s")).unwrap().len();
+    let shown = run(&["compact", &store, "--fill", "100", "--json"]).code(0).json();
+    assert_eq!(
+        keys(&shown),
+        [
+            "commits",
+            "file_after",
+            "file_before",
+            "finished",
+            "held_by",
+            "held_bytes",
+            "left_alone",
+            "pages_moved",
+            "pages_saved",
+            "used_after",
+            "used_before",
+        ]
+    );
+    let after = std::fs::metadata(place.path("s")).unwrap().len();
+    assert_eq!((&shown["file_before"], &shown["file_after"]), (&json!(before), &json!(after)));
+    assert!(after < before && shown["finished"] == true, "{shown}");
+    run(&["chk", &store]).ok();
+    let shown = run(&["compact", &store, "--fill", "100"]).ok();
+    assert!(shown.contains("nothing to do"), "{shown}");
+    run(&["compact", &store, "--fill", "30"]).code(2);
+    run(&["del", &store, "--prefix", "filler"]).ok();
+    assert_eq!(contents(place.path("s")), small_model());
+}
+
+#[test]
 fn copy_makes_a_store_of_its_own() {
     let place = Place::new();
     let store = place.small_store("s");

@@ -85,21 +85,19 @@ pub(crate) fn checkpoint(env: &EnvInner) -> Result<()> {
         attempt(env)?;
     }
     // All is durable; a file that stays too long is no reason to fail.
-    let _ = cut_tail(env);
+    let _ = if env.is_sync() { Ok(()) } else { cut_tail(env, false) };
     Ok(())
 }
 
-/// Weak commits leave a free tail alone; it can go now, unless a writer is at work.
-fn cut_tail(env: &EnvInner) -> Result<()> {
-    if env.is_sync() {
-        return Ok(());
-    }
+/// Weak commits leave a free tail alone; it can go now, unless a writer is at work. With `all` of it,
+/// however short it is.
+pub(crate) fn cut_tail(env: &EnvInner, all: bool) -> Result<()> {
     let Some(_writer) = WriterLock::take(&env.shared, false)? else { return Ok(()) };
     let meta = {
         let _lock = MetaLock::take(&env.shared)?;
         metas::load(env.data.as_ref(), &env.shared, env.shift)?
     };
-    env.cut_tail(&meta.geometry, meta.end)
+    env.cut_tail(&meta.geometry, meta.end, all)
 }
 
 fn attempt(env: &EnvInner) -> Result<()> {

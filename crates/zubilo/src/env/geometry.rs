@@ -76,14 +76,15 @@ impl EnvInner {
         Ok(())
     }
 
-    /// Cuts the free tail of the file, if it is long enough. Only while the newest commit is
+    /// Cuts the free tail of the file, if it is long enough, or `all` of it. Only while the newest commit is
     /// steady and no reader has an older snapshot: their ends may lie further out. The caller holds
     /// the writer lock.
-    pub(crate) fn cut_tail(&self, geometry: &StoredGeometry, end: u64) -> Result<()> {
+    pub(crate) fn cut_tail(&self, geometry: &StoredGeometry, end: u64, all: bool) -> Result<()> {
         let known = self.shared.word(Word::FileLen);
         let len = known.load(Ordering::SeqCst);
         let step = growth_step(geometry, len);
         let threshold = match geometry.shrink {
+            _ if all => 1,
             0 => step.saturating_mul(2),
             bytes => bytes,
         };

@@ -23,13 +23,13 @@ fn overflow() -> Damage {
 
 /// A child: its reference, and the number of records under it where that is kept.
 #[derive(Clone, Copy)]
-struct Child {
+pub(super) struct Child {
     reference: u64,
     records: u64,
 }
 
 impl Child {
-    fn new(reference: u64) -> Child {
+    pub(super) fn new(reference: u64) -> Child {
         Child { reference, records: 0 }
     }
 
@@ -40,20 +40,20 @@ impl Child {
 
 /// Separators and children of a branch that is to be written.
 #[derive(Default)]
-struct Parts {
+pub(super) struct Parts {
     bytes: Vec<u8>,
-    entries: Vec<(std::ops::Range<usize>, Child)>,
+    pub(super) entries: Vec<(std::ops::Range<usize>, Child)>,
 }
 
 impl Parts {
-    fn push(&mut self, separator: &[u8], child: Child) {
+    pub(super) fn push(&mut self, separator: &[u8], child: Child) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(separator);
         self.entries.push((start..self.bytes.len(), child));
     }
 
     /// Adds entries [from, to) of a branch; `first` stands for the separator of the first.
-    fn extend(
+    pub(super) fn extend(
         &mut self,
         branch: &Branch<'_>,
         from: usize,
@@ -73,7 +73,7 @@ impl Parts {
         Ok(())
     }
 
-    fn separator(&self, i: usize) -> &[u8] {
+    pub(super) fn separator(&self, i: usize) -> &[u8] {
         self.entries.get(i).and_then(|(r, _)| self.bytes.get(r.clone())).unwrap_or_default()
     }
 
@@ -81,7 +81,7 @@ impl Parts {
     ///
     /// A byte of prefix saves one or more in each separator that does not fit its head, and nothing
     /// once all do: so it is what all separators share, but no more than the longest needs.
-    fn prefix(&self, plain: bool, max: usize) -> &[u8] {
+    pub(super) fn prefix(&self, plain: bool, max: usize) -> &[u8] {
         let (first, last) = (self.separator(1), self.separator(self.entries.len().max(1) - 1));
         let shared = if plain || self.entries.len() < 2 { 0 } else { common_len(first, last) };
         let longest = self.entries.iter().skip(1).map(|(r, _)| r.len()).max().unwrap_or(0);
@@ -90,7 +90,7 @@ impl Parts {
     }
 
     /// Bytes behind the header that the entries take with a prefix of this length.
-    fn size_with(&self, prefix_len: usize, plain: bool, counted: bool) -> usize {
+    pub(super) fn size_with(&self, prefix_len: usize, plain: bool, counted: bool) -> usize {
         let count = self.entries.len();
         let heap = (1..count).map(|i| heap_need(self.separator(i), prefix_len, plain));
         prefix_len + slot_size(counted) * count + heap.sum::<usize>()
@@ -98,7 +98,7 @@ impl Parts {
 
     /// Writes the entries into `page`, which keeps level, table and flags; false when they do not
     /// fit: the page is as it was.
-    fn write(&self, page: &mut [u8], plain: bool) -> Result<bool, Damage> {
+    pub(super) fn write(&self, page: &mut [u8], plain: bool) -> Result<bool, Damage> {
         let count = self.entries.len();
         let capacity = page.len() - HEADER;
         let prefix = self.prefix(plain, page.len() / 16);
@@ -181,7 +181,7 @@ fn push_heap(page: &mut [u8], bytes: &[u8]) -> Result<usize, Damage> {
 }
 
 /// Makes `page` a branch without children.
-fn init(page: &mut [u8], level: u8, table: u32, plain: bool, counted: bool) {
+pub(super) fn init(page: &mut [u8], level: u8, table: u32, plain: bool, counted: bool) {
     header::init(page, Kind::Branch, level, table, plain);
     if counted {
         let flags = header::flags(page) | FLAG_COUNTED;

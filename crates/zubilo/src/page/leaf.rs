@@ -393,7 +393,7 @@ pub(crate) fn value_mut(page: &mut [u8], i: usize) -> Result<&mut [u8], Damage> 
 }
 
 /// Entries of a leaf, [from, to).
-type Part<'s> = (Leaf<'s>, usize, usize);
+pub(crate) type Part<'s> = (Leaf<'s>, usize, usize);
 
 /// Writes the entries of `parts` into `page`, which keeps kind, level, table and flags, without
 /// gaps and with the longest prefix (at most `prefix_max`). False when they do not fit: the page is
@@ -508,6 +508,19 @@ pub(crate) fn split(
     let fits = pack(right, &[(old, at, count)], order, align, usize::MAX)?
         && pack(left, &[(old, 0, at)], order, align, usize::MAX)?;
     if fits { Ok(()) } else { Err(overflow()) }
+}
+
+/// Makes `page` a leaf of the entries of `parts`, of which there is one at least; false when they do
+/// not fit.
+pub(crate) fn join(
+    page: &mut [u8],
+    parts: &[Part<'_>],
+    order: &Order,
+    align: usize,
+) -> Result<bool, Damage> {
+    let Some((first, ..)) = parts.first() else { return Ok(false) };
+    header::init(page, Kind::Leaf, 0, header::table(first.page()), order.is_plain());
+    pack(page, parts, order, align, usize::MAX)
 }
 
 /// Adds entries [from, to) of `other` behind those of `page`; false when they do not fit.

@@ -5,7 +5,7 @@
 //! offset, count and length read from a page is checked where it is used; what is wrong becomes
 //! [`Damage`]. `header` owns the fields all pages have, `key` orders and normal forms, `slots` the
 //! arrays of heads and offsets, `leaf_read` and `branch_read` reading, `leaf`, `append` and
-//! `branch` changing, `vector` compares many heads at once;
+//! `branch` changing, `row` spreads children over branches, `vector` compares many heads at once;
 //! `packed` has leaves of fixed-size items, which need no arrays, `items` what is common to all leaves;
 //! `set` is the layout of small sets of duplicates, inside records.
 
@@ -21,6 +21,7 @@ pub(crate) mod leaf;
 mod leaf_read;
 pub(crate) mod packed;
 mod prefetch;
+pub(crate) mod row;
 pub(crate) mod set;
 mod slots;
 #[cfg(test)]

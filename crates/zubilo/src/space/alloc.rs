@@ -17,7 +17,7 @@ impl Space {
     ///
     /// `Contiguous`: one run from the sweep; else the tail, while the file stays within `grow_to`;
     /// else the longest runs there are; else the tail beyond `grow_to`. `Recent`: what was freed
-    /// last (unless there are many holes), then low addresses, then the tail.
+    /// last (unless there are many holes), then low addresses, then the tail. `Low`: low addresses, then the tail.
     pub(crate) fn allocate(
         &mut self,
         pages: u64,
@@ -36,6 +36,7 @@ impl Space {
                 self.take_recent(pages, &mut taken);
                 taken.sort_unstable();
             }
+            Policy::Low => self.take_lowest(pages, &mut taken),
         }
         merge(&mut taken);
         Some(taken)
@@ -57,6 +58,26 @@ impl Space {
         }
         let tail = self.free_tail(pages);
         (pages - tail <= limit.saturating_sub(self.end)).then(|| self.take_tail(pages, tail))
+    }
+
+    /// Takes one run as low in the file as there is one, else the tail.
+    pub(crate) fn allocate_low_run(&mut self, pages: u64, limit: u64) -> Option<Extent> {
+        match self.take_below(pages, self.end) {
+            Some(first) => Some(Extent { first, count: pages }),
+            None => self.allocate_run(pages, limit),
+        }
+    }
+
+    /// Takes the lowest run of free pages that ends at page `end` or before.
+    pub(crate) fn take_below(&mut self, pages: u64, end: u64) -> Option<u64> {
+        let cold = self.free.find_run(pages, 0, Within::Cold);
+        let hot = self.free.find_run(pages, 0, Within::Hot);
+        let first = cold.into_iter().chain(hot).min()?;
+        if pages == 0 || first.saturating_add(pages) > end {
+            return None;
+        }
+        self.free.remove(first, pages);
+        Some(first)
     }
 
     fn fit(&mut self, pages: u64) -> Option<u64> {
@@ -224,6 +245,12 @@ impl Space {
         {
             left -= self.take_part(freed, left, taken);
         }
+        self.take_lowest(left, taken);
+    }
+
+    /// Low addresses first, then the tail.
+    fn take_lowest(&mut self, pages: u64, taken: &mut Vec<Extent>) {
+        let mut left = pages;
         while left > 0
             && let Some(first) = self.free.lowest()
         {

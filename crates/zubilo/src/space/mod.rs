@@ -92,6 +92,8 @@ pub(crate) enum Policy {
     Contiguous,
     /// The most recently freed pages: they are warm, and rewrites coalesce before they reach the disk.
     Recent,
+    /// The lowest: the file is to become shorter.
+    Low,
 }
 
 /// What `Space::allocate_split` took, each list in the order to be filled.

@@ -230,7 +230,7 @@ fn make_tree<'v>(
 }
 
 /// Stores the changed descriptor of the tree of values at the end of a touched path.
-fn store_tree(
+pub(super) fn store_tree(
     ws: &mut Workspace,
     tree: &mut Tree,
     path: Path,

@@ -59,14 +59,15 @@ impl WriteTxn {
         room: usize,
     ) -> Result<Booked> {
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        if len <= room {
+        if len <= room && !self.compaction.fold {
             state.space.retire(&delta.released);
             meta.end = finish(&mut delta, state.space.end(), &mut meta.log);
             meta.chain_end = meta.chain_end.max(meta.end);
             return Ok(Booked { in_log: true, pages: 0 });
         }
         let chain_next = meta.chain_len + (meta.log.len() + len + BLOB_HEAD) as u64;
-        let fold = chain_next > CHAIN_MIN && chain_next > state.space.encoded_len_bound() as u64;
+        let fold = self.compaction.fold
+            || chain_next > CHAIN_MIN && chain_next > state.space.encoded_len_bound() as u64;
         if fold { self.fold(meta, delta) } else { self.spill_log(meta, delta) }
     }
 
@@ -131,8 +132,11 @@ impl WriteTxn {
         let geometry = self.bounds();
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         let limit = self.env.page_limit(&geometry);
-        let extent =
-            state.space.allocate_run(pages, limit).ok_or_else(|| self.env.full(&geometry))?;
+        let extent = match self.compaction.low {
+            true => state.space.allocate_low_run(pages, limit),
+            false => state.space.allocate_run(pages, limit),
+        };
+        let extent = extent.ok_or_else(|| self.env.full(&geometry))?;
         self.env.ensure_len(&geometry, state.space.end())?;
         Ok(extent)
     }

@@ -66,7 +66,7 @@ impl WriteTxn {
     fn commit_changes(&mut self) -> Result<TxnId> {
         self.store_changed_descs()?;
         self.renew_pins()?;
-        if self.ws.arena().live() > 0 {
+        if self.ws.arena().live() > 0 && !self.compaction.low {
             self.clean(self.ws.arena().live() as u64)?;
             self.store_changed_descs()?;
         }
@@ -137,7 +137,10 @@ impl WriteTxn {
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         // Now and then: what is set aside at the tail for the next commits should last.
         let base = self.base.txn;
-        if base.is_multiple_of(TRIM_PERIOD) || state.space.free_pages() > state.space.end() / 2 {
+        if base.is_multiple_of(TRIM_PERIOD)
+            || self.compaction.low
+            || state.space.free_pages() > state.space.end() / 2
+        {
             state.space.trim_tail(META_COUNT);
         }
         Ok(())
@@ -265,7 +268,7 @@ impl WriteTxn {
         writer.meta = meta;
         if sync {
             // The commit stands; a file that stays too long is no reason to fail it.
-            let _ = env.cut_tail(&geometry, end);
+            let _ = env.cut_tail(&geometry, end, false);
         } else {
             env.flusher.committed(bytes + crate::env::meta::META_SIZE as u64);
         }

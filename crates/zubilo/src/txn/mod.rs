@@ -3,12 +3,14 @@
 //! share a commit. `table` holds what reading and writing have in common for
 //! users, `options` what is fixed when a table is created, `replace` the changes that hand back what was
 //! there, `marks` what users keep beside records, `handle` tables known beyond their transaction, `audit` the
-//! check after a commit, `counted` the ranks of counted tables, `parked` cursors between transactions.
+//! check after a commit, `counted` the ranks of counted tables, `parked` cursors between
+//! transactions, `compact` the write transaction as a part of compaction.
 
 mod audit;
 mod books;
 mod clean;
 mod commit;
+pub(crate) mod compact;
 mod counted;
 mod cursor;
 mod cursors;

@@ -131,11 +131,15 @@ impl WriteTxn {
         let geometry = self.bounds();
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         let limit = self.env.page_limit(&geometry);
-        let policy = if self.env.is_sync() { Policy::Contiguous } else { Policy::Recent };
+        let policy = match (self.compaction.low, self.env.is_sync()) {
+            (true, _) => Policy::Low,
+            (false, true) => Policy::Contiguous,
+            (false, false) => Policy::Recent,
+        };
         let sizes = self.ws.run_sizes()?;
         let hot = match policy {
             Policy::Contiguous => self.ws.arena().hot() as u64,
-            Policy::Recent => 0,
+            Policy::Recent | Policy::Low => 0,
         };
         let space = &mut state.space;
         let mut allocated = take(space, pages - hot, hot, policy, limit);
@@ -213,7 +217,7 @@ fn grow_to(space: &Space, policy: Policy, pages: u64) -> u64 {
             let live = space.end() - space.free_pages() - space.retired_pages();
             live + live / 2 + 64 + pages.saturating_mul(SLACK_COMMITS).min(SLACK_MAX)
         }
-        Policy::Recent => 0,
+        Policy::Recent | Policy::Low => 0,
     }
 }
 

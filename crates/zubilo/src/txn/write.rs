@@ -19,6 +19,7 @@ use crate::tree::desc::OF_VALUES;
 use crate::tree::insert::{Shape, put};
 use crate::tree::{Snapshot, Tree, TreeDesc, lookup, remove};
 
+use super::compact::Compaction;
 use super::cursors::Cursors;
 use super::nested::Savepoint;
 use super::options::{TableOptions, builtin_tree, needs_comparator, unordered_tree};
@@ -50,6 +51,7 @@ pub struct WriteTxn {
     pub(super) spill_at: u64,
     /// Commit failed after which the state must be read again.
     pub(super) forget_state: bool,
+    pub(super) compaction: Compaction,
     /// The writer lock must be released by its thread.
     _thread: PhantomData<*const ()>,
 }
@@ -129,6 +131,7 @@ impl WriteTxn {
             broken: false,
             spill_at: env.options.dirty_limit,
             forget_state: false,
+            compaction: Compaction::default(),
             _thread: PhantomData,
         })
     }
@@ -160,6 +163,8 @@ impl WriteTxn {
     pub(super) fn has_changes(&self) -> bool {
         let stored = self.state.as_ref().map(|s| s.meta.geometry);
         self.main.desc != self.base.main
+            || self.compaction.cut
+            || self.compaction.fold
             || self.canary != self.base.canary
             || stored != Some(self.geometry)
             || self.tables.iter().any(|t| !t.gone && t.tree.desc != t.stored)

@@ -3,8 +3,9 @@
 //! commit. `ZUBILO_SEED` repeats a run.
 
 use std::ops::Bound;
+use std::time::Duration;
 
-use zubilo::{Durability, Error, Options, ReadTxn, TableOptions, WriteTxn};
+use zubilo::{CompactOptions, Durability, Env, Error, Options, ReadTxn, TableOptions, WriteTxn};
 
 use crate::common::{Model, check, contents, seed};
 
@@ -140,6 +141,21 @@ fn records(txn: &mut WriteTxn, model: &mut Model, rng: &mut Rng, name: &[u8]) {
     assert_eq!(table.len(), records.len() as u64);
 }
 
+/// Compacts the store, to the end or not.
+fn compact(env: &Env, rng: &mut Rng) {
+    let step = [1, 20 << 10, 4 << 20][rng.below(3) as usize];
+    let options = CompactOptions::new()
+        .step(step, Duration::from_secs(60))
+        .pause(Duration::ZERO)
+        .fill([70, 98, 100][rng.below(3) as usize]);
+    let mut steps = if rng.below(2) == 0 { rng.below(10) } else { 1000 };
+    env.compact(&options, &mut |_, _| {
+        steps = steps.saturating_sub(1);
+        steps > 0
+    })
+    .unwrap();
+}
+
 fn history(seed: u64, options: Options, rounds: u64) {
     println!("seed {seed} {options:?}");
     let mut rng = Rng(seed | 1);
@@ -160,6 +176,9 @@ fn history(seed: u64, options: Options, rounds: u64) {
         } else {
             txn.commit().unwrap();
             model = next;
+        }
+        if rng.below(6) == 0 {
+            compact(&env, &mut rng);
         }
         check(&env, &what);
         let read = env.read().unwrap();

@@ -3,6 +3,7 @@
 mod common;
 
 mod balance;
+mod compaction;
 mod copied;
 mod counted;
 mod cursors;

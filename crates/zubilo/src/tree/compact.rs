@@ -1,0 +1,393 @@
+//! Compaction in place, as far as one tree is concerned: a walk in key order that packs neighbouring
+//! pages, or moves what lies too far out in the file to free places further down.
+//!
+//! The walk is cut into parts, each the work of one write transaction. Between two of them anybody may
+//! change the tree, so what is kept is a key, from which the next part finds its way.
+//!
+//! What a part rewrites it reads with its checksum: a fresh one would hide damage for good.
+
+use std::time::Instant;
+
+use crate::dirty::Workspace;
+use crate::error::Result;
+use crate::page::{Branch, Damage, HEADER, Items, LeafPage, ValueKind, branch, header, leaf};
+
+use super::insert::{broken_path, touch_path};
+use super::lookup::{branch_at, descend_items, leaf_at};
+use super::pairs::store_tree;
+use super::remove::rebalance;
+use super::repack::pack_children;
+use super::values::tree_of;
+use super::{Pages, Path, Ref, RunRef, Tree, TreeDesc};
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Neighbouring pages under one branch are joined so that they fill so many bytes each.
+    Pack(usize),
+    /// What lies at this page or beyond goes elsewhere.
+    Lower(u64),
+}
+
+/// Bytes of a page to be filled, for a share in hundredths.
+pub(crate) fn room_of(page_size: usize, percent: u8) -> usize {
+    (page_size - HEADER) * usize::from(percent) / 100
+}
+
+/// How far a walk through a tree has come.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spot {
+    /// 0: what records hold outside their leaves; above: the children of the branches on this level.
+    level: u8,
+    /// Where to go on; at the first key of all if there is none.
+    key: Option<Vec<u8>>,
+    /// How far the walk has come in the tree of values under `key`.
+    inner: Option<Box<Spot>>,
+}
+
+/// What a part may do, and has done.
+pub(crate) struct Meter {
+    /// Bytes to be written, at which the part ends.
+    pub(crate) bytes_max: u64,
+    pub(crate) deadline: Instant,
+    /// Pages that a whole walk can have at most, still.
+    pub(crate) pages_left: u64,
+    /// Pages looked at.
+    pub(crate) seen: u64,
+    /// Pages that packing has made superfluous.
+    pub(crate) saved: u64,
+    /// Pages moved.
+    pub(crate) moved: u64,
+    /// Bytes of large values that were written.
+    pub(crate) run_bytes: u64,
+}
+
+/// Finds places for large values.
+pub(crate) trait LowerRun {
+    /// Writes the value to a place before the one it has; none if there is no such place.
+    fn lower(&mut self, ws: &mut Workspace, holder: Ref, run: &RunRef) -> Result<Option<RunRef>>;
+}
+
+/// A part of the work.
+pub(crate) struct Part<'w> {
+    pub(crate) ws: &'w mut Workspace,
+    pub(crate) task: Task,
+    pub(crate) meter: &'w mut Meter,
+    pub(crate) runs: &'w mut dyn LowerRun,
+}
+
+impl Part<'_> {
+    /// Whether this part has done enough.
+    pub(super) fn is_spent(&self) -> bool {
+        self.ws.dirty_bytes() + self.meter.run_bytes >= self.meter.bytes_max
+            || Instant::now() >= self.meter.deadline
+    }
+
+    /// Counts a page that was looked at. A damaged tree may lead in circles from part to part.
+    pub(super) fn see(&mut self, at: Ref) -> Result<()> {
+        self.meter.seen += 1;
+        let left = self.meter.pages_left.checked_sub(1);
+        self.meter.pages_left =
+            left.ok_or_else(|| at.damaged()(Damage("a tree with more pages than the store")))?;
+        Ok(())
+    }
+
+    /// Whether a page of the file is to be moved.
+    fn is_beyond(&self, at: Ref) -> bool {
+        match self.task {
+            Task::Lower(end) => at.slot().is_none() && at.0 >= end,
+            Task::Pack(_) => false,
+        }
+    }
+}
+
+/// Refuses a page of the file that is not what was written.
+pub(super) fn verified(ws: &Workspace, at: Ref) -> Result<()> {
+    match at.slot() {
+        Some(_) => Ok(()),
+        None => header::verify(ws.view().page(at)?, at.0).map_err(at.damaged()),
+    }
+}
+
+/// Goes on with the walk from `spot`; true at the end of the tree.
+pub(crate) fn advance(part: &mut Part<'_>, tree: &mut Tree, spot: &mut Spot) -> Result<bool> {
+    tree.finger.reset();
+    loop {
+        let highest = match part.task {
+            Task::Pack(_) => tree.desc.depth.saturating_sub(1),
+            Task::Lower(_) => tree.desc.depth.min(1),
+        };
+        if spot.level > highest {
+            return Ok(true);
+        }
+        let done = match (spot.level, part.task) {
+            (0, task) if !holds(&tree.desc, task) => true,
+            (0, _) => contents(part, tree, spot)?,
+            (level, Task::Pack(room)) => pack_level(part, tree, level, room, &mut spot.key)?,
+            (_, Task::Lower(_)) => lower_pages(part, tree, &mut spot.key)?,
+        };
+        if !done {
+            return Ok(false);
+        }
+        *spot = Spot { level: spot.level + 1, ..Spot::default() };
+    }
+}
+
+/// Whether records of the tree may hold something outside their leaves that the task is about.
+fn holds(desc: &TreeDesc, task: Task) -> bool {
+    let trees = desc.options.has_duplicates() && desc.value_pages > 0;
+    trees || (matches!(task, Task::Lower(_)) && desc.run_pages > 0)
+}
+
+/// The way to a key, or to the first of all.
+fn path_to(part: &mut Part<'_>, tree: &Tree, key: Option<&[u8]>) -> Result<Path> {
+    let mut path = Path::default();
+    match key {
+        Some(key) => {
+            descend_items(&part.ws.view(), &tree.desc, &tree.order, key, &mut path)?;
+        }
+        None => first_below(part.ws, tree.desc.root, tree.desc.depth.saturating_sub(1), &mut path)?,
+    }
+    if let Some(step) = path.last() {
+        part.see(step.page)?;
+    }
+    Ok(path)
+}
+
+/// Goes down along the first children.
+fn first_below(ws: &Workspace, mut at: Ref, level: u8, path: &mut Path) -> Result<()> {
+    let view = ws.view();
+    for level in (1..=level).rev() {
+        let branch = branch_at(&view, at, level)?;
+        path.push(at, 0, branch.count());
+        at = Ref(branch.child(0).map_err(at.damaged())?);
+    }
+    let leaf = Items::parse(view.page(at)?).map_err(at.damaged())?;
+    path.push(at, 0, leaf.count());
+    Ok(())
+}
+
+/// The first key under a page on this level.
+fn first_key(ws: &Workspace, at: Ref, level: u8) -> Result<Vec<u8>> {
+    let mut path = Path::default();
+    first_below(ws, at, level, &mut path)?;
+    let leaf = path.last().ok_or_else(broken_path)?.page;
+    let items = Items::parse(ws.view().page(leaf)?).map_err(leaf.damaged())?;
+    items.key(0).map(<[u8]>::to_vec).map_err(leaf.damaged())
+}
+
+/// The first key behind the page at step `d` of a path.
+fn next_key(ws: &Workspace, path: &Path, d: usize) -> Result<Option<Vec<u8>>> {
+    for (up, step) in path.steps().iter().enumerate().take(d).rev() {
+        if step.index + 1 < step.count {
+            let level = (path.len() - 1 - up) as u8;
+            let branch = branch_at(&ws.view(), step.page, level)?;
+            let child = branch.child(step.index as usize + 1).map_err(step.page.damaged())?;
+            return first_key(ws, Ref(child), level - 1).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// Makes the pages of a path down to step `d` changeable.
+pub(super) fn touch_until(
+    ws: &mut Workspace,
+    tree: &mut Tree,
+    path: &mut Path,
+    d: usize,
+) -> Result<()> {
+    for step in path.steps().iter().take(d + 1) {
+        verified(ws, step.page)?;
+    }
+    let mut upper = path.clone();
+    upper.truncate(d + 1);
+    touch_path(ws, tree, &mut upper)?;
+    for (step, touched) in path.steps_mut().iter_mut().zip(upper.steps()) {
+        step.page = touched.page;
+    }
+    Ok(())
+}
+
+/// Packs the children of all branches on a level; true at the end.
+fn pack_level(
+    part: &mut Part<'_>,
+    tree: &mut Tree,
+    level: u8,
+    room: usize,
+    key: &mut Option<Vec<u8>>,
+) -> Result<bool> {
+    while level < tree.desc.depth {
+        let mut path = path_to(part, tree, key.as_deref())?;
+        let d = path.len() - 1 - usize::from(level);
+        let next = next_key(part.ws, &path, d)?;
+        let saved = part.meter.saved;
+        let stopped = pack_children(part, tree, &mut path, d, room)?;
+        let parent = path.steps()[d].page;
+        let rest = match stopped {
+            Some(i) => {
+                let branch = branch_at(&part.ws.view(), parent, level)?;
+                let child = Ref(branch.child(i).map_err(parent.damaged())?);
+                Some(first_key(part.ws, child, level - 1)?)
+            }
+            None => None,
+        };
+        if part.meter.saved > saved {
+            rebalance(part.ws, tree, &path, d)?;
+        }
+        let at_end = rest.is_none() && next.is_none();
+        *key = rest.or(next);
+        if at_end {
+            return Ok(true);
+        }
+        if part.is_spent() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Moves pages that lie too far out; true at the end.
+fn lower_pages(part: &mut Part<'_>, tree: &mut Tree, key: &mut Option<Vec<u8>>) -> Result<bool> {
+    loop {
+        let mut path = path_to(part, tree, key.as_deref())?;
+        let Some(d) = path.len().checked_sub(2) else {
+            if let Some(root) = path.last().filter(|root| part.is_beyond(root.page)) {
+                verified(part.ws, root.page)?;
+                touch_path(part.ws, tree, &mut path)?;
+                part.meter.moved += 1;
+            }
+            return Ok(true);
+        };
+        let next = next_key(part.ws, &path, d)?;
+        for i in 0..=d {
+            if part.is_beyond(path.steps()[i].page) {
+                touch_until(part.ws, tree, &mut path, i)?;
+                part.meter.moved += 1;
+            }
+        }
+        let rest = lower_children(part, tree, &mut path, d)?;
+        let at_end = rest.is_none() && next.is_none();
+        *key = rest.or(next);
+        if at_end {
+            return Ok(true);
+        }
+        if part.is_spent() {
+            return Ok(false);
+        }
+    }
+}
+
+/// Moves leaves under one branch; gives the key to go on with if the part has done enough.
+fn lower_children(
+    part: &mut Part<'_>,
+    tree: &mut Tree,
+    path: &mut Path,
+    d: usize,
+) -> Result<Option<Vec<u8>>> {
+    let step = path.steps()[d];
+    let count = step.count as usize;
+    for i in step.index as usize..count {
+        let parent = path.steps()[d].page;
+        let branch = Branch::new(part.ws.view().page(parent)?).map_err(parent.damaged())?;
+        let child = Ref(branch.child(i).map_err(parent.damaged())?);
+        part.see(child)?;
+        if !part.is_beyond(child) {
+            continue;
+        }
+        touch_until(part.ws, tree, path, d)?;
+        let parent = path.steps()[d].page;
+        let slot = parent.slot().ok_or_else(broken_path)?;
+        verified(part.ws, child)?;
+        let moved = Ref::dirty(part.ws.touch(child)?);
+        let page = part.ws.page_mut(slot)?;
+        branch::set_child(page, i, moved.0).map_err(parent.damaged())?;
+        part.meter.moved += 1;
+        if part.is_spent() && i + 1 < count {
+            let branch = Branch::new(part.ws.view().page(parent)?).map_err(parent.damaged())?;
+            let next = branch.child(i + 1).map_err(parent.damaged())?;
+            return first_key(part.ws, Ref(next), 0).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// Looks after what records hold outside their leaves; true at the end.
+fn contents(part: &mut Part<'_>, tree: &mut Tree, spot: &mut Spot) -> Result<bool> {
+    loop {
+        let mut path = path_to(part, tree, spot.key.as_deref())?;
+        let Some(step) = path.last().copied() else { return Ok(true) };
+        let next = next_key(part.ws, &path, path.len() - 1)?;
+        for i in step.index as usize..step.count as usize {
+            if let Some(last) = path.last_mut() {
+                last.index = i as u32;
+            }
+            if !content(part, tree, &mut path, spot)? {
+                return Ok(false);
+            }
+            if part.is_spent() && i + 1 < step.count as usize {
+                let at = path.last().ok_or_else(broken_path)?.page;
+                let leaf = leaf_at(&part.ws.view(), at)?;
+                spot.key = Some(leaf.key(i + 1).map_err(at.damaged())?.to_vec());
+                return Ok(false);
+            }
+        }
+        let at_end = next.is_none();
+        spot.key = next;
+        if at_end || part.is_spent() {
+            return Ok(at_end);
+        }
+    }
+}
+
+/// Looks after what the record at the end of a path holds; false if the part has done enough before
+/// its end.
+fn content(part: &mut Part<'_>, tree: &mut Tree, path: &mut Path, spot: &mut Spot) -> Result<bool> {
+    let step = *path.last().ok_or_else(broken_path)?;
+    let (at, i) = (step.page, step.index as usize);
+    let entry = leaf_at(&part.ws.view(), at)?.entry(i).map_err(at.damaged())?;
+    match (entry.kind, part.task) {
+        (ValueKind::Run, Task::Lower(end)) => {
+            let run = RunRef::load(entry.value).map_err(at.damaged())?;
+            let last = run.first.saturating_add(run.pages(part.ws.page_shift()));
+            if run.slot().is_none() && last > end {
+                lower_run(part, tree, path, &run)?;
+            }
+            Ok(true)
+        }
+        (ValueKind::Tree, _) if tree.desc.options.has_duplicates() => {
+            let desc = tree_of(&part.ws.view(), at, entry.value)?;
+            let same = spot.key.as_deref() == Some(entry.key);
+            let mut inner = spot.inner.take().filter(|_| same).unwrap_or_default();
+            let key = entry.key.to_vec();
+            let mut values = Tree::new(desc, tree.values.clone(), tree.values.clone());
+            let done = advance(part, &mut values, &mut inner)?;
+            if values.desc != desc {
+                let d = path.len() - 1;
+                touch_until(part.ws, tree, path, d)?;
+                store_tree(part.ws, tree, path.clone(), &desc, &values.desc)?;
+                tree.finger.reset();
+            }
+            if !done {
+                (spot.key, spot.inner) = (Some(key), Some(inner));
+            }
+            Ok(done)
+        }
+        _ => Ok(true),
+    }
+}
+
+/// Moves the large value of the record at the end of a path, if there is a place for it further down.
+fn lower_run(part: &mut Part<'_>, tree: &mut Tree, path: &mut Path, run: &RunRef) -> Result<()> {
+    let step = *path.last().ok_or_else(broken_path)?;
+    let pages = run.pages(part.ws.page_shift());
+    let Some(moved) = part.runs.lower(part.ws, step.page, run)? else { return Ok(()) };
+    part.meter.run_bytes += run.len;
+    part.meter.moved += pages;
+    let d = path.len() - 1;
+    touch_until(part.ws, tree, path, d)?;
+    part.ws.drop_run(run)?;
+    let at = path.last().ok_or_else(broken_path)?.page;
+    let slot = at.slot().ok_or_else(broken_path)?;
+    let value = leaf::value_mut(part.ws.page_mut(slot)?, step.index as usize);
+    moved.store(value.map_err(at.damaged())?).map_err(at.damaged())
+}
