@@ -116,6 +116,26 @@ pub(super) fn verified(ws: &Workspace, at: Ref) -> Result<()> {
     }
 }
 
+/// The same for all pages on the way to a key.
+pub(crate) fn verify_way(ws: &Workspace, tree: &Tree, key: &[u8]) -> Result<()> {
+    let mut path = Path::default();
+    descend_items(&ws.view(), &tree.desc, &tree.order, key, &mut path)?;
+    path.steps().iter().try_for_each(|step| verified(ws, step.page))
+}
+
+/// The same for the neighbours of the pages of a path down to step `d`, which may be joined with them.
+fn verify_beside(ws: &Workspace, path: &Path, d: usize) -> Result<()> {
+    for (up, step) in path.steps().iter().enumerate().take(d) {
+        let branch = branch_at(&ws.view(), step.page, (path.len() - 1 - up) as u8)?;
+        let i = step.index as usize;
+        for i in [i.checked_sub(1), Some(i + 1).filter(|i| *i < branch.count())] {
+            let Some(i) = i else { continue };
+            verified(ws, Ref(branch.child(i).map_err(step.page.damaged())?))?;
+        }
+    }
+    Ok(())
+}
+
 /// Goes on with the walk from `spot`; true at the end of the tree.
 pub(crate) fn advance(part: &mut Part<'_>, tree: &mut Tree, spot: &mut Spot) -> Result<bool> {
     tree.finger.reset();
@@ -239,6 +259,7 @@ fn pack_level(
             None => None,
         };
         if part.meter.saved > saved {
+            verify_beside(part.ws, &path, d)?;
             rebalance(part.ws, tree, &path, d)?;
         }
         let at_end = rest.is_none() && next.is_none();

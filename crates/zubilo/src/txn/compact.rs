@@ -7,7 +7,7 @@ use crate::env::{EnvInner, WriterState};
 use crate::error::{Error, Result};
 use crate::page::{Leaf, Order, ValueKind};
 use crate::space::Extent;
-use crate::tree::compact::{LowerRun, Meter, Part, Spot, Task, advance};
+use crate::tree::compact::{LowerRun, Meter, Part, Spot, Task, advance, verify_way};
 use crate::tree::cursor::Cursor;
 use crate::tree::{Pages, Ref, RunRef, lookup, run};
 
@@ -144,6 +144,10 @@ impl WriteTxn {
         let mut runs = LowRuns { env: &self.env, state, geometry };
         let mut part = Part { ws: &mut self.ws, task, meter, runs: &mut runs };
         let done = advance(&mut part, &mut tree, spot)?;
+        if let Some(table) = self.tables.get(index).filter(|table| table.stored != tree.desc) {
+            // The commit rewrites these for the descriptor.
+            verify_way(&self.ws, &self.main, &table.name)?;
+        }
         *self.parts(index).1 = tree;
         Ok(done)
     }
