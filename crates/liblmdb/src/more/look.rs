@@ -1,7 +1,8 @@
-//! Looking a store through: its pages, its damage, its figures, its readers; copies that tell how far
-//! they are.
+//! Looking a store through: its pages, its damage, its figures, its readers; copies and compaction that
+//! tell how far they are.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
 
 use zubilo::{CheckReport, CompactOptions, PageKind, PageVisit};
@@ -9,7 +10,7 @@ use zubilo::{CheckReport, CompactOptions, PageKind, PageVisit};
 use crate::env::{FIRST_TXN, MDB_env, copy_fd, copy_to, env_of, put_out};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, live};
+use crate::txn::{MDB_txn, limit_of, live};
 
 use super::given;
 
@@ -177,8 +178,13 @@ pub unsafe extern "C" fn zubilo_compact(
     context: *mut c_void,
 ) -> c_int {
     entry(env, || {
-        let store = &env_of(env)?.opened()?.store;
+        let this = env_of(env)?;
+        let store = &this.opened()?.store;
         let mut options = CompactOptions::new();
+        let map_size = this.map_size.load(Ordering::Relaxed);
+        if map_size > 0 {
+            options = options.raw_limit(limit_of(map_size));
+        }
         if fill != 0 {
             options = options.fill(u8::try_from(fill).unwrap_or(u8::MAX));
         }

@@ -13,8 +13,9 @@ use crate::env::info::ReaderInfo;
 use crate::env::{Env, checkpoint};
 use crate::error::{Error, Result};
 use crate::tree::compact::{Meter, Task};
-use crate::txn::TableOptions;
 use crate::txn::compact::{Account, Walk};
+use crate::txn::raw::OwnLimit;
+use crate::txn::{TableOptions, WriteTxn};
 
 /// Walks of one kind, at most: each finds less to do than the one before.
 const WALKS_MAX: u32 = 8;
@@ -35,6 +36,7 @@ pub struct CompactOptions {
     step_time: Duration,
     pause: Duration,
     tables: Vec<(Vec<u8>, TableOptions)>,
+    limit: Option<OwnLimit>,
 }
 
 impl Default for CompactOptions {
@@ -47,6 +49,7 @@ impl Default for CompactOptions {
             step_time: Duration::from_millis(100),
             pause: Duration::from_millis(1),
             tables: Vec::new(),
+            limit: None,
         }
     }
 }
@@ -82,6 +85,13 @@ impl CompactOptions {
     /// left alone.
     pub fn table(mut self, name: impl AsRef<[u8]>, options: TableOptions) -> CompactOptions {
         self.tables.push((name.as_ref().to_vec(), options));
+        self
+    }
+
+    /// Bounds the file as [`WriteTxn::raw_set_limit`] does.
+    #[doc(hidden)]
+    pub fn raw_limit(mut self, limit: OwnLimit) -> CompactOptions {
+        self.limit = Some(limit);
         self
     }
 }
@@ -211,7 +221,16 @@ impl Work<'_> {
 
     /// The account as it is now.
     fn look(&self) -> Result<Account> {
-        self.env.write()?.begin_compaction()
+        self.begin().map(|(_, account)| account)
+    }
+
+    fn begin(&self) -> Result<(WriteTxn, Account)> {
+        let mut txn = self.env.write()?;
+        if let Some(limit) = self.options.limit {
+            txn.raw_set_limit(limit);
+        }
+        let account = txn.begin_compaction()?;
+        Ok((txn, account))
     }
 
     /// One walk through all tables.
@@ -221,20 +240,19 @@ impl Work<'_> {
         let mut seen = 0;
         let mut fold = fold;
         loop {
-            let mut txn = self.env.write()?;
-            let account = txn.begin_compaction()?;
+            let (mut txn, account) = self.begin()?;
             if matches!(task, Task::Pack(_)) && account.end > self.start + self.allowance(&account)
             {
                 self.report.finished = false;
                 done.ended = true;
                 return Ok(done);
             }
-            if std::mem::take(&mut fold) {
-                txn.fold_books();
+            if let (Task::Lower(target), true) = (task, std::mem::take(&mut fold)) {
+                txn.fold_books(target);
             }
             let mut meter = Meter {
                 bytes_max: self.step_bytes(),
-                deadline: Instant::now() + self.options.step_time,
+                deadline: Instant::now().checked_add(self.options.step_time),
                 pages_left: account.end.saturating_mul(64).saturating_add(1000),
                 seen: 0,
                 saved: 0,
@@ -265,9 +283,7 @@ impl Work<'_> {
             if at_end || seen > account.end.max(self.start).saturating_mul(64) {
                 return Ok(done);
             }
-            if changed {
-                std::thread::sleep(self.options.pause);
-            }
+            std::thread::sleep(self.options.pause);
         }
     }
 
@@ -285,7 +301,7 @@ impl Work<'_> {
         step.saturating_mul(2).min(account.live()) + account.live() / 16 + 64
     }
 
-    fn commit(&mut self, txn: crate::WriteTxn) -> Result<()> {
+    fn commit(&mut self, txn: WriteTxn) -> Result<()> {
         txn.commit()?;
         self.report.commits += 1;
         if !self.env.inner.is_sync() {
@@ -297,8 +313,7 @@ impl Work<'_> {
     /// Lowers the end to the last page in use.
     fn cut(&mut self) -> Result<()> {
         for _ in 0..CUTS_MAX {
-            let mut txn = self.env.write()?;
-            txn.begin_compaction()?;
+            let (mut txn, _) = self.begin()?;
             if !txn.cut() {
                 break;
             }

@@ -80,6 +80,15 @@ impl Space {
         Some(first)
     }
 
+    /// Whether a run of free pages ends at page `end` or before.
+    pub(crate) fn has_below(&mut self, pages: u64, end: u64) -> bool {
+        let found = self.take_below(pages, end);
+        if let Some(first) = found {
+            self.free.insert(first, pages);
+        }
+        found.is_some()
+    }
+
     fn fit(&mut self, pages: u64) -> Option<u64> {
         let mut first = self.free.best_fit(pages, Within::Cold);
         let middle = self.end / 2;

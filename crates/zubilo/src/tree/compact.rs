@@ -49,7 +49,7 @@ pub(crate) struct Spot {
 pub(crate) struct Meter {
     /// Bytes to be written, at which the part ends.
     pub(crate) bytes_max: u64,
-    pub(crate) deadline: Instant,
+    pub(crate) deadline: Option<Instant>,
     /// Pages that a whole walk can have at most, still.
     pub(crate) pages_left: u64,
     /// Pages looked at.
@@ -60,6 +60,14 @@ pub(crate) struct Meter {
     pub(crate) moved: u64,
     /// Bytes of large values that were written.
     pub(crate) run_bytes: u64,
+}
+
+impl Meter {
+    /// Whether the part has done enough.
+    pub(crate) fn is_spent(&self, ws: &Workspace) -> bool {
+        ws.dirty_bytes() + self.run_bytes >= self.bytes_max
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
 }
 
 /// Finds places for large values.
@@ -79,8 +87,7 @@ pub(crate) struct Part<'w> {
 impl Part<'_> {
     /// Whether this part has done enough.
     pub(super) fn is_spent(&self) -> bool {
-        self.ws.dirty_bytes() + self.meter.run_bytes >= self.meter.bytes_max
-            || Instant::now() >= self.meter.deadline
+        self.meter.is_spent(self.ws)
     }
 
     /// Counts a page that was looked at. A damaged tree may lead in circles from part to part.

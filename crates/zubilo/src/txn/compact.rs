@@ -77,9 +77,13 @@ impl WriteTxn {
         })
     }
 
-    /// The books are to be written anew, to free pages further down.
-    pub(crate) fn fold_books(&mut self) {
-        self.compaction.fold = true;
+    /// The books are to be written anew, if there are free pages for them before page `end`.
+    pub(crate) fn fold_books(&mut self, end: u64) {
+        if let Some(state) = &mut self.state {
+            // What the commit itself changes makes them longer.
+            let pages = (state.space.encoded_len_bound() as u64 >> self.env.shift) + 2;
+            self.compaction.fold = state.space.has_below(pages, end);
+        }
     }
 
     /// Whether the commit would lower the end; it will then, whatever else it does.
@@ -103,29 +107,25 @@ impl WriteTxn {
         comparators: Comparators<'_>,
         skipped: &mut Vec<Vec<u8>>,
     ) -> Result<bool> {
-        self.check()?;
-        self.guarded(|txn| {
-            loop {
-                let index = match &walk.table {
-                    None => Some(MAIN),
-                    Some(name) => txn.table_to_compact(name, comparators, skipped)?,
-                };
-                if let Some(index) = index
-                    && !txn.compact_table(index, task, &mut walk.spot, meter)?
-                {
-                    return Ok(false);
-                }
-                let next = txn.table_behind(walk.table.as_deref())?;
-                if next.is_none() {
-                    return Ok(true);
-                }
-                *walk = Walk { table: next, spot: Spot::default() };
-                let bytes = txn.ws.dirty_bytes() + meter.run_bytes;
-                if bytes >= meter.bytes_max || std::time::Instant::now() >= meter.deadline {
-                    return Ok(false);
-                }
+        loop {
+            let index = match &walk.table {
+                None => Some(MAIN),
+                Some(name) => self.table_to_compact(name, comparators, skipped)?,
+            };
+            if let Some(index) = index
+                && !self.guarded(|txn| txn.compact_table(index, task, &mut walk.spot, meter))?
+            {
+                return Ok(false);
             }
-        })
+            let next = self.table_behind(walk.table.as_deref())?;
+            if next.is_none() {
+                return Ok(true);
+            }
+            *walk = Walk { table: next, spot: Spot::default() };
+            if meter.is_spent(&self.ws) {
+                return Ok(false);
+            }
+        }
     }
 
     fn compact_table(
@@ -152,15 +152,12 @@ impl WriteTxn {
         comparators: Comparators<'_>,
         skipped: &mut Vec<Vec<u8>>,
     ) -> Result<Option<usize>> {
-        // Opening checks whether the transaction is whole, which it is while nothing has failed.
-        self.broken = false;
         let options = comparators.iter().find(|(of, _)| of == name).map(|(_, options)| options);
         let index = match options {
-            Some(options) => self.open_with(name, options),
-            None => self.open_table(name),
+            Some(options) => self.open_with(name, options)?,
+            None => self.open_table(name)?,
         };
-        self.broken = true;
-        let Some(index) = index? else { return Ok(None) };
+        let Some(index) = index else { return Ok(None) };
         if self.tables.get(index).is_some_and(|table| table.ordered) {
             return Ok(Some(index));
         }
@@ -172,6 +169,10 @@ impl WriteTxn {
 
     /// The name of the first table behind a name, or of all.
     fn table_behind(&self, name: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+        // The main tree of a store without tables may have any number of records.
+        if self.next_table <= 1 {
+            return Ok(None);
+        }
         let view = self.ws.view();
         let mut cursor = Cursor::<_, Leaf<'_>>::new(view, self.main.desc, Order::Bytes);
         match name {

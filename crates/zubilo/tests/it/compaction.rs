@@ -451,7 +451,8 @@ fn failing_calls_leave_the_content() {
         thin_out(&env, "t", &mut rng);
         env.sync().unwrap();
         let before = everything(&env);
-        file.fail(rng.below(80) as i64, rng.pick(&[1, 1, 2, 1000]));
+        let after = if round % 4 == 0 { 10_000 } else { rng.below(60) };
+        file.fail(after as i64, rng.pick(&[1, 1, 2, 1000]));
         let result =
             env.compact(&small_steps().step(20 << 10, Duration::from_secs(9)), &mut |_, _| true);
         file.heal();
@@ -470,10 +471,10 @@ fn failing_calls_leave_the_content() {
         let taken_up = compact(&env, &small_steps(), "taken up");
         assert_compact(&env, &format!("{durability:?}: {result:?}, then {taken_up:?}"));
     }
-    assert!(failed > 5 && fine > 5, "{failed} failed, {fine} fine");
+    assert!(failed > 5 && fine >= 15, "{failed} failed, {fine} fine");
 }
 
-/// A store that may not grow by a page is compacted with the room that it has, or says that it has none.
+/// A store that may hardly grow is compacted with the room that it has, or says that a step has none.
 #[test]
 fn a_store_at_its_bound() {
     let mut rng = rng();
@@ -490,8 +491,11 @@ fn a_store_at_its_bound() {
         txn.set_geometry(geometry(|g| (g.lower, g.upper) = (0, used))).unwrap();
         txn.commit().unwrap();
         let before = everything(&env);
-        match env.compact(&small_steps(), &mut |_, _| true) {
-            Ok(report) => assert!(holes && report.used_after < report.used_before),
+        // All of it in one step, which is more than the bound leaves where there are no holes.
+        let options =
+            if holes { small_steps() } else { small_steps().step(8 << 20, Duration::MAX) };
+        match env.compact(&options, &mut |_, _| true) {
+            Ok(report) => assert!(holes && report.used_after < report.used_before, "{report:?}"),
             Err(Error::MapFull { .. }) => assert!(!holes),
             Err(other) => panic!("{other:?}"),
         }

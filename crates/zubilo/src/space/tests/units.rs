@@ -88,6 +88,21 @@ fn recent_takes_the_last_freed_first() {
 }
 
 #[test]
+fn low_takes_the_lowest_and_runs_before_a_place() {
+    let mut space = Space::new(1000);
+    space.retire(&[one(900, 1, 2), one(20, 1, 2), one(40, 1, 2), one(41, 1, 2), one(42, 1, 2)]);
+    let taken = space.allocate(2, Policy::Low, 0, 2000).unwrap();
+    assert_eq!(taken, [extent(20, 1), extent(40, 1)]);
+    assert!(space.has_below(2, 43) && !space.has_below(2, 42) && !space.has_below(3, 1000));
+    assert_eq!((space.free_pages(), space.take_below(3, 1000)), (3, None));
+    assert_eq!((space.take_below(2, 43), space.take_below(1, 900)), (Some(41), None));
+    assert_eq!(space.allocate_low_run(1, 2000), Some(extent(900, 1)));
+    assert_eq!(space.allocate_low_run(3, 2000), Some(extent(1000, 3)));
+    assert_eq!((space.free_pages(), space.end()), (0, 1003));
+    assert_eq!(space.allocate(2, Policy::Low, 0, 1004), None);
+}
+
+#[test]
 fn recent_survives_more_frees_than_it_remembers() {
     let mut space = Space::new(100_000);
     for page in 0..50_000 {
