@@ -9,11 +9,14 @@ use crate::page::{Leaf, Order, ValueKind};
 use crate::space::Extent;
 use crate::tree::compact::{LowerRun, Meter, Part, Spot, Task, advance};
 use crate::tree::cursor::Cursor;
-use crate::tree::{Pages, Ref, RunRef, run};
+use crate::tree::{Pages, Ref, RunRef, lookup, run};
 
 use super::layout::write_blob;
 use super::options::TableOptions;
 use super::write::{MAIN, WriteTxn};
+
+/// Plain records between the names of tables that are passed from one look at the clock to the next.
+const LOOKS: u64 = 1024;
 
 /// How a transaction of compaction differs from others.
 #[derive(Clone, Copy, Default)]
@@ -117,7 +120,7 @@ impl WriteTxn {
             {
                 return Ok(false);
             }
-            let next = self.table_behind(walk.table.as_deref())?;
+            let next = self.table_behind(walk.table.as_deref(), meter)?;
             if next.is_none() {
                 return Ok(true);
             }
@@ -152,6 +155,12 @@ impl WriteTxn {
         comparators: Comparators<'_>,
         skipped: &mut Vec<Vec<u8>>,
     ) -> Result<Option<usize>> {
+        if lookup::get_entry(&self.ws.view(), &self.main.desc, &self.main.order, name)?
+            .is_some_and(|(_, entry)| entry.kind != ValueKind::Tree)
+        {
+            // Since the step before, somebody has put a plain record there.
+            return Ok(None);
+        }
         let options = comparators.iter().find(|(of, _)| of == name).map(|(_, options)| options);
         let index = match options {
             Some(options) => self.open_with(name, options)?,
@@ -167,8 +176,9 @@ impl WriteTxn {
         Ok(None)
     }
 
-    /// The name of the first table behind a name, or of all.
-    fn table_behind(&self, name: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+    /// The name of the first table behind a name, or of all; or, if the part has done enough before it
+    /// was found, that of a plain record on the way.
+    fn table_behind(&self, name: Option<&[u8]>, meter: &mut Meter) -> Result<Option<Vec<u8>>> {
         // The main tree of a store without tables may have any number of records.
         if self.next_table <= 1 {
             return Ok(None);
@@ -179,9 +189,18 @@ impl WriteTxn {
             Some(name) => drop(cursor.seek(name)?),
             None => cursor.first()?,
         }
+        let mut passed = 0;
         while let Some((_, entry)) = cursor.entry()? {
             if entry.kind == ValueKind::Tree && Some(entry.key) != name {
                 return Ok(Some(entry.key.to_vec()));
+            }
+            passed += 1;
+            if passed % LOOKS == 0 {
+                // As many as a page has, about.
+                meter.seen += LOOKS / 64;
+                if meter.is_spent(&self.ws) {
+                    return Ok(Some(entry.key.to_vec()));
+                }
             }
             cursor.next()?;
         }

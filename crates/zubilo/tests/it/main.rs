@@ -4,6 +4,7 @@ mod common;
 
 mod balance;
 mod compaction;
+mod compaction_others;
 mod copied;
 mod counted;
 mod cursors;

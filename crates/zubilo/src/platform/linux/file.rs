@@ -34,6 +34,8 @@ pub(crate) struct File {
     map: Map,
     /// The map is writable.
     writable: bool,
+    /// The caller has asked for that, in any case.
+    asked: bool,
     /// Every byte of the file has a block, so that stores through the map cannot fail; found out
     /// before the first.
     backed: OnceLock<bool>,
@@ -75,6 +77,7 @@ impl File {
             fd,
             map,
             writable,
+            asked: how.writable_map == WritableMap::Yes,
             backed: OnceLock::new(),
             path,
             id,
@@ -92,8 +95,9 @@ impl File {
         let Ok(len) = self.len() else { return false };
         match preallocate(self.fd.as_raw_fd(), 0, len) {
             Ok(()) => true,
-            // Holes or not, the caller has asked for the map.
-            Err(error) => is_unsupported(&error),
+            // A file of ext2 or ext3, which cannot be told from ext4: holes or not if the caller has
+            // asked for the map.
+            Err(error) => self.asked && is_unsupported(&error),
         }
     }
 }

@@ -95,6 +95,25 @@ fn an_impossible_reservation_is_halved() {
     assert_eq!(bytes(&*file, 0, 1), [7]);
 }
 
+/// ext2 and ext3 give the same number as ext4, but cannot fill holes: a store into one would be a signal
+/// when the disk is full. ext4 keeps a file as they do if it is told so.
+#[test]
+fn a_file_with_holes_that_cannot_be_filled_is_written_by_calls() {
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("store");
+    let plain = std::fs::File::create(&path).expect("create");
+    let told = std::process::Command::new("chattr").arg("-e").arg(&path).output();
+    if !told.is_ok_and(|output| output.status.success()) {
+        println!("not ext4, or without chattr: nothing to test");
+        return;
+    }
+    plain.set_len(1 << 20).expect("a hole");
+    for (writable_map, expected) in [(WritableMap::WhereSafe, false), (WritableMap::Yes, true)] {
+        let (file, _) = open_data(&path, &OpenFile { writable_map, ..HOW }).expect("open");
+        assert_eq!(file.writable().is_some(), expected, "{writable_map:?}");
+    }
+}
+
 #[test]
 fn advice_reaches_no_further_than_the_map() {
     let dir = tempfile::tempdir().expect("directory");
