@@ -13,7 +13,10 @@ use super::{Pages, Path, Ref, TreeDesc};
 #[derive(Clone)]
 pub(crate) struct Cursor<'p, P: Pages<'p>, L: LeafPage<'p> = Leaf<'p>> {
     pages: P,
-    desc: TreeDesc,
+    // Of the descriptor no more than moves need: cursors are made for each search.
+    root: Ref,
+    table: u32,
+    depth: u8,
     order: Order,
     path: Path,
     leaf: Option<(Ref, L)>,
@@ -34,20 +37,47 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
 }
 
 impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
-    pub(crate) fn new(pages: P, desc: TreeDesc, order: Order) -> Cursor<'p, P, L> {
-        Cursor { pages, desc, order, path: Path::default(), leaf: None, life: PhantomData }
+    #[inline(always)]
+    pub(crate) fn new(pages: P, desc: &TreeDesc, order: Order) -> Cursor<'p, P, L> {
+        Cursor {
+            pages,
+            root: desc.root,
+            table: desc.table,
+            depth: desc.depth,
+            order,
+            path: Path::default(),
+            leaf: None,
+            life: PhantomData,
+        }
+    }
+
+    /// One that stands nowhere yet in the same tree.
+    pub(crate) fn another(&self) -> Cursor<'p, P, L> {
+        Cursor {
+            pages: self.pages,
+            order: self.order.clone(),
+            path: Path::default(),
+            leaf: None,
+            ..*self
+        }
     }
 
     /// A cursor that stands at the end of a path in its tree.
     pub(crate) fn resume(
         pages: P,
-        desc: TreeDesc,
+        desc: &TreeDesc,
         order: Order,
         path: Path,
     ) -> Result<Cursor<'p, P, L>> {
-        let mut cursor = Cursor { pages, desc, order, path, leaf: None, life: PhantomData };
+        let mut cursor = Cursor { path, ..Cursor::new(pages, desc, order) };
         cursor.load_leaf()?;
         Ok(cursor)
+    }
+
+    /// The pages of the tree.
+    #[inline(always)]
+    pub(crate) fn pages(&self) -> &P {
+        &self.pages
     }
 
     /// The order of the keys.
@@ -57,7 +87,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
 
     /// The number of the tree's table.
     pub(crate) fn table(&self) -> u32 {
-        self.desc.table
+        self.table
     }
 
     /// The way to the position.
@@ -82,9 +112,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
 
     /// To the first entry with a key not less than `key`; true when it equals `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        let mut buf = NormBuf::default();
-        let key = SearchKey::new(&self.order, key, &mut buf);
-        let found = self.descend(&key)?;
+        let found = self.seek_gap(key)?;
         if let Some((_, leaf, i)) = self.position()
             && i >= leaf.count()
         {
@@ -131,27 +159,38 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
     /// To the position where `key` is or would be inserted, which may be behind a leaf's last
     /// entry: the exclusive end of a range.
     pub(crate) fn seek_gap(&mut self, key: &[u8]) -> Result<bool> {
+        match self.order.as_it_is(key) {
+            Some(key) => self.descend(&key),
+            None => self.seek_gap_reversed(key),
+        }
+    }
+
+    /// Apart, so that other orders need no room for a normal form.
+    #[inline(never)]
+    fn seek_gap_reversed(&mut self, key: &[u8]) -> Result<bool> {
         let mut buf = NormBuf::default();
         let key = SearchKey::new(&self.order, key, &mut buf);
         self.descend(&key)
     }
 
+    #[inline(always)]
     fn descend(&mut self, key: &SearchKey<'_>) -> Result<bool> {
-        let (pages, path) = (&self.pages, &mut self.path);
+        self.leaf = None;
+        let (top, path) = ((self.root, self.depth), &mut self.path);
         let prefetch = |p: &P, child, _| p.prefetch(child);
-        let found = descend_by::<P, L>(pages, &self.desc, &self.order, key, path, prefetch)?;
-        self.load_leaf()?;
+        let (found, leaf) = descend_by::<P, L>(&self.pages, top, &self.order, key, path, prefetch)?;
+        self.leaf = leaf;
         Ok(found)
     }
 
     pub(crate) fn first(&mut self) -> Result<()> {
         self.path.clear();
-        self.descend_edge(self.desc.root, self.desc.depth, false)
+        self.descend_edge(self.root, self.depth, false)
     }
 
     pub(crate) fn last(&mut self) -> Result<()> {
         self.path.clear();
-        self.descend_edge(self.desc.root, self.desc.depth, true)
+        self.descend_edge(self.root, self.depth, true)
     }
 
     /// To the next entry; false at the end, where the cursor then stands nowhere.
@@ -208,7 +247,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
             }
             let index = if back { step.index - 1 } else { step.index + 1 };
             self.path.truncate(up);
-            let height = self.desc.depth - up as u8;
+            let height = self.depth - up as u8;
             let branch = branch_at(&self.pages, step.page, height - 1)?;
             self.path.push(step.page, index as usize, step.count as usize);
             let child = branch.child(index as usize).map_err(step.page.damaged())?;

@@ -7,7 +7,7 @@ use crate::dirty::View;
 use crate::error::{Error, Result};
 use crate::page::{self, Entry, Order, ValueKind};
 use crate::tree::pair_range::PairRange;
-use crate::tree::range::{Bounds, Range, Run};
+use crate::tree::range::{Bounds, OwnedKey, Range, Run};
 use crate::tree::values::{ValuesIter, first_value, values_of};
 use crate::tree::{self, Pages, Snapshot, Tree, TreeDesc, lookup};
 
@@ -47,7 +47,7 @@ impl TableStats {
 
 /// Turns any range of byte strings into bounds.
 pub(crate) fn bounds_of<K: AsRef<[u8]>>(range: impl RangeBounds<K>) -> Bounds {
-    let own = |bound: Bound<&K>| bound.map(|k| k.as_ref().to_vec());
+    let own = |bound: Bound<&K>| bound.map(|k| OwnedKey::from(k.as_ref()));
     Bounds { start: own(range.start_bound()), end: own(range.end_bound()) }
 }
 
@@ -70,11 +70,11 @@ pub(crate) fn prefix_bounds(order: &Order, prefix: &[u8]) -> Result<Bounds> {
     let end = match end.last_mut() {
         Some(last) => {
             *last += 1;
-            Bound::Excluded(turned(end))
+            Bound::Excluded(turned(end).as_slice().into())
         }
         None => Bound::Unbounded,
     };
-    Ok(Bounds { start: Bound::Included(prefix.to_vec()), end })
+    Ok(Bounds { start: Bound::Included(prefix.into()), end })
 }
 
 const NO_PREFIXES: Error =
@@ -91,8 +91,9 @@ pub struct Iter<'t> {
 }
 
 enum Either<'t> {
-    Read(Box<Range<'t, Snapshot<'t>>>),
-    Write(Box<Range<'t, View<'t>>>),
+    // In place: a search allocates nothing.
+    Read(Range<'t, Snapshot<'t>>),
+    Write(Range<'t, View<'t>>),
     /// Tables with many values under a key.
     ReadPairs(Box<PairRange<'t, Snapshot<'t>>>),
     WritePairs(Box<PairRange<'t, View<'t>>>),
@@ -122,7 +123,7 @@ impl<'t> Iter<'t> {
             Ok(bounds) if tree.desc.options.has_duplicates() => {
                 Either::ReadPairs(Box::new(PairRange::new(pages, tree, bounds)))
             }
-            bounds => Either::Read(Box::new(range(pages, tree, bounds))),
+            bounds => Either::Read(range(pages, tree, bounds)),
         })
     }
 
@@ -132,10 +133,11 @@ impl<'t> Iter<'t> {
             Ok(bounds) if tree.desc.options.has_duplicates() => {
                 Either::WritePairs(Box::new(PairRange::new(pages, tree, bounds)))
             }
-            bounds => Either::Write(Box::new(range(pages, tree, bounds))),
+            bounds => Either::Write(range(pages, tree, bounds)),
         })
     }
 
+    #[inline(always)]
     fn new(inner: Either<'t>) -> Iter<'t> {
         Iter { offsets: [].iter(), page: &[], at: tree::Ref::NONE, inner }
     }
@@ -290,10 +292,11 @@ impl FusedIterator for ValueIter<'_> {}
 type Pair<'t> = (&'t [u8], &'t [u8]);
 
 /// Iterators over the leaves of a tree.
+#[inline(always)]
 fn range<'t, P: Pages<'t>>(pages: P, tree: &Tree, bounds: Result<Bounds>) -> Range<'t, P> {
     match bounds {
-        Ok(bounds) => Range::new(pages, tree.desc, tree.order.clone(), bounds),
-        Err(error) => Range::failed(pages, tree.desc, tree.order.clone(), error),
+        Ok(bounds) => Range::new(pages, &tree.desc, tree.order.clone(), bounds),
+        Err(error) => Range::failed(pages, &tree.desc, tree.order.clone(), error),
     }
 }
 
