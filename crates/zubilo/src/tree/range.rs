@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::page::{Entry, Leaf, NormBuf, Order, SearchKey};
 
 use super::cursor::Cursor;
@@ -135,11 +135,6 @@ impl<'p, P: Pages<'p>> Side<'p, P> {
         Some((at, leaf))
     }
 
-    #[inline(always)]
-    fn is_at(&self, place: Ref) -> bool {
-        self.leaf().is_some_and(|(at, _)| at == place)
-    }
-
     /// Takes over the leaf that the cursor has come to from the left.
     #[inline(always)]
     fn enter_forward(&mut self, bounds: &Bounds) -> Result<()> {
@@ -164,17 +159,24 @@ impl<'p, P: Pages<'p>> Side<'p, P> {
     }
 }
 
-/// A range from both ends. It is moved about by its users, so it is kept small.
+/// An end of a range.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Front,
+    Back,
+}
+
+/// A range from both ends. Its users move it about, so it is kept small: most ranges are walked from
+/// one end only.
 pub(crate) struct Range<'p, P: Pages<'p>> {
-    front: Side<'p, P>,
-    /// Made when it is first asked for.
-    back: Option<Side<'p, P>>,
     bounds: Bounds,
-    started: bool,
+    /// The end that was asked for first; its cursor gives pages and order to both.
+    near: Side<'p, P>,
+    near_is: Option<End>,
+    /// The other end.
+    far: Option<Box<Side<'p, P>>>,
     done: bool,
     warm: Warm,
-    /// To be told before the end.
-    failure: Option<Error>,
 }
 
 /// Entries of the first run: many ranges are asked for one or two only.
@@ -189,33 +191,58 @@ enum Warm {
 }
 
 impl<'p, P: Pages<'p>> Range<'p, P> {
+    /// What lies between the bounds; nothing if it has `ended` before it began.
     #[inline(always)]
-    pub(crate) fn new(pages: P, desc: &TreeDesc, order: Order, bounds: Bounds) -> Range<'p, P> {
-        let done = desc.depth == 0 || bounds.is_empty(&order);
-        Range {
-            front: Side::new(Cursor::new(pages, desc, order)),
-            back: None,
-            bounds,
-            started: false,
-            done,
-            warm: Warm::Untouched,
-            failure: None,
+    pub(crate) fn new(
+        pages: P,
+        desc: &TreeDesc,
+        order: Order,
+        bounds: Bounds,
+        ended: bool,
+    ) -> Range<'p, P> {
+        let done = ended || desc.depth == 0 || bounds.is_empty(&order);
+        let near = Side::new(Cursor::new(pages, desc, order));
+        Range { bounds, near, near_is: None, far: None, done, warm: Warm::Untouched }
+    }
+
+    /// One of the ends, if it has been asked for.
+    #[inline(always)]
+    fn side(&mut self, end: End) -> Option<&mut Side<'p, P>> {
+        match self.near_is {
+            None => None,
+            Some(near) if near == end => Some(&mut self.near),
+            Some(_) => self.far.as_deref_mut(),
         }
     }
 
-    /// A range that gives nothing but an error.
-    #[cold]
-    pub(crate) fn failed(pages: P, desc: &TreeDesc, order: Order, error: Error) -> Range<'p, P> {
-        let bounds = Bounds { start: Bound::Unbounded, end: Bound::Unbounded };
-        let range = Range::new(pages, desc, order, bounds);
-        Range { done: true, failure: Some(error), ..range }
+    /// The front and the back, if they have come to the same leaf.
+    #[inline(always)]
+    fn met(&mut self) -> Option<(&mut Side<'p, P>, &mut Side<'p, P>)> {
+        let (near, far) = (&mut self.near, self.far.as_deref_mut()?);
+        if near.leaf()?.0 != far.leaf()?.0 {
+            return None;
+        }
+        Some(if self.near_is == Some(End::Front) { (near, far) } else { (far, near) })
+    }
+
+    /// Makes a place for an end that is asked for for the first time.
+    #[inline(always)]
+    fn make_side(&mut self, end: End) -> (&mut Side<'p, P>, &Bounds) {
+        let side = match self.near_is {
+            None => {
+                self.near_is = Some(end);
+                &mut self.near
+            }
+            Some(_) => self.far.insert(Box::new(Side::new(self.near.cursor.another()))),
+        };
+        (side, &self.bounds)
     }
 
     #[inline(always)]
     fn start_front(&mut self) -> Result<()> {
-        self.started = true;
-        let cursor = &mut self.front.cursor;
-        match &self.bounds.start {
+        let (side, bounds) = self.make_side(End::Front);
+        let cursor = &mut side.cursor;
+        match &bounds.start {
             Bound::Unbounded => cursor.first()?,
             Bound::Included(key) => drop(cursor.seek(key)?),
             Bound::Excluded(key) => {
@@ -224,28 +251,28 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
                 }
             }
         }
-        self.front.enter_forward(&self.bounds)
+        side.enter_forward(bounds)
     }
 
     fn start_back(&mut self) -> Result<()> {
-        let side = self.back.insert(Side::new(self.front.cursor.another()));
+        let (side, bounds) = self.make_side(End::Back);
         let cursor = &mut side.cursor;
-        match &self.bounds.end {
+        match &bounds.end {
             Bound::Unbounded => cursor.last()?,
             Bound::Included(key) | Bound::Excluded(key) => drop(cursor.seek_gap(key)?),
         }
         if let Some((at, leaf, _)) = cursor.position()
-            && self.bounds.high_in(cursor.order(), at, &leaf)? == 0
+            && bounds.high_in(cursor.order(), at, &leaf)? == 0
         {
             cursor.prev_leaf()?;
         }
-        side.enter_back(&self.bounds)
+        side.enter_back(bounds)
     }
 
     #[inline(always)]
     fn pair(&self, at: Ref, leaf: &Leaf<'p>, i: usize) -> Result<Pair<'p>> {
         let entry = leaf.entry(i).map_err(at.damaged())?;
-        Ok((entry.key, value_of(self.front.cursor.pages(), at, &entry)?))
+        Ok((entry.key, value_of(self.near.cursor.pages(), at, &entry)?))
     }
 
     /// All entries that the front has in its leaf, for the caller to go through by itself; none
@@ -253,24 +280,26 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
     /// be given back.
     pub(crate) fn take_run(&mut self) -> Result<Option<Run<'p>>> {
         while !self.done {
-            let side = &mut self.front;
-            if side.low < side.high
+            let warm = self.warm;
+            if let Some(side) = self.side(End::Front)
+                && side.low < side.high
                 && let Some((at, leaf)) = side.leaf()
             {
                 let mut end = side.high;
-                match self.warm {
+                let next = match warm {
                     Warm::Untouched if end - side.low > FIRST_RUN => {
                         end = side.low + FIRST_RUN;
-                        self.warm = Warm::Begun;
+                        Warm::Begun
                     }
                     Warm::Begun => {
                         side.cursor.prefetch_around();
-                        self.warm = Warm::Running;
+                        Warm::Running
                     }
-                    _ => {}
-                }
+                    same => same,
+                };
                 let offsets = leaf.offsets().get(side.low..end).unwrap_or_default();
                 side.low = end;
+                self.warm = next;
                 return Ok(Some(Run { at, page: leaf.page(), offsets }));
             }
             match self.advance_front() {
@@ -282,13 +311,18 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
                 }
             }
         }
-        self.failure.take().map_or(Ok(None), Err)
+        Ok(None)
     }
 
     /// Takes back the last `rest` entries of the run that was taken.
     pub(crate) fn give_back(&mut self, rest: usize) {
-        self.front.low = self.front.low.saturating_sub(rest);
-        self.raise_back();
+        if let Some(front) = self.side(End::Front) {
+            front.low = front.low.saturating_sub(rest);
+        }
+        // What the front has given the back does not give again.
+        if let Some((front, back)) = self.met() {
+            back.low = front.low;
+        }
     }
 
     /// Ends the range, after an error outside.
@@ -298,37 +332,40 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
 
     /// The value of an entry of a run.
     pub(crate) fn value(&self, at: Ref, entry: &Entry<'p>) -> Result<&'p [u8]> {
-        value_of(self.front.cursor.pages(), at, entry)
+        value_of(self.near.cursor.pages(), at, entry)
     }
 
     /// To the next leaf of the front; false at the end of the range.
     #[cold]
     fn advance_front(&mut self) -> Result<bool> {
-        if !self.started {
-            self.start_front()?;
-        } else {
-            let Some((at, _)) = self.front.leaf() else { return Ok(false) };
-            let met = self.back.as_ref().is_some_and(|back| back.is_at(at));
-            if self.front.final_leaf || met || !self.front.cursor.next_leaf()? {
-                self.front.cursor.leave();
+        let met = self.met().is_some();
+        let bounds = &self.bounds;
+        let side = match self.near_is {
+            Some(End::Front) => Some(&mut self.near),
+            _ => self.far.as_deref_mut(),
+        };
+        if let Some(side) = side {
+            if side.leaf().is_none() || side.final_leaf || met || !side.cursor.next_leaf()? {
+                side.cursor.leave();
                 return Ok(false);
             }
-            self.front.enter_forward(&self.bounds)?;
+            side.enter_forward(bounds)?;
+        } else {
+            self.start_front()?;
         }
-        self.meet();
-        Ok(self.front.leaf().is_some())
+        Ok(self.meet(End::Front))
     }
 
     fn try_next_back(&mut self) -> Result<Option<Pair<'p>>> {
         loop {
-            if let Some(side) = &mut self.back
+            if let Some(side) = self.side(End::Back)
                 && side.low < side.high
                 && let Some((at, leaf)) = side.leaf()
             {
                 side.high -= 1;
                 let i = side.high;
-                if self.front.is_at(at) {
-                    self.front.high = self.front.high.min(i);
+                if let Some((front, _)) = self.met() {
+                    front.high = front.high.min(i);
                 }
                 return self.pair(at, &leaf, i).map(Some);
             }
@@ -340,48 +377,39 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
 
     #[cold]
     fn advance_back(&mut self) -> Result<bool> {
-        if let Some(side) = &mut self.back {
-            let Some((at, _)) = side.leaf() else { return Ok(false) };
-            if side.final_leaf || self.front.is_at(at) || !side.cursor.prev_leaf()? {
+        let met = self.met().is_some();
+        let bounds = &self.bounds;
+        let side = match self.near_is {
+            Some(End::Back) => Some(&mut self.near),
+            _ => self.far.as_deref_mut(),
+        };
+        if let Some(side) = side {
+            if side.leaf().is_none() || side.final_leaf || met || !side.cursor.prev_leaf()? {
                 side.cursor.leave();
                 return Ok(false);
             }
-            side.enter_back(&self.bounds)?;
+            side.enter_back(bounds)?;
         } else {
             self.start_back()?;
         }
-        self.meet();
-        Ok(self.back.as_ref().is_some_and(|side| side.leaf().is_some()))
+        Ok(self.meet(End::Back))
     }
 
-    /// Both ends in one leaf share what is left there.
+    /// After a move of one end, whether it has come to a leaf. Both ends in one leaf share what is
+    /// left there.
     #[inline(always)]
-    fn meet(&mut self) {
-        if let Some(back) = &mut self.back
-            && let Some((at, _)) = back.leaf()
-            && self.front.is_at(at)
-        {
-            back.low = self.front.low;
-            self.front.high = self.front.high.min(back.high);
+    fn meet(&mut self, moved: End) -> bool {
+        if let Some((front, back)) = self.met() {
+            back.low = front.low;
+            front.high = front.high.min(back.high);
         }
+        self.side(moved).is_some_and(|side| side.leaf().is_some())
     }
 
-    /// What the front has given the back does not give again.
-    fn raise_back(&mut self) {
-        if let Some(back) = &mut self.back
-            && let Some((at, _)) = back.leaf()
-            && self.front.is_at(at)
-        {
-            back.low = self.front.low;
-        }
-    }
-}
-
-impl<'p, P: Pages<'p>> Range<'p, P> {
     /// The last pair not yet given.
     pub(crate) fn next_back(&mut self) -> Option<Result<Pair<'p>>> {
         if self.done {
-            return self.failure.take().map(Err);
+            return None;
         }
         let item = self.try_next_back().transpose();
         self.done = !matches!(item, Some(Ok(_)));
