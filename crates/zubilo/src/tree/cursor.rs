@@ -9,6 +9,9 @@ use crate::page::{Branch, Damage, Entry, Leaf, LeafPage, NormBuf, Order, SearchK
 use super::lookup::{branch_at, descend_by};
 use super::{Pages, Path, Ref, TreeDesc};
 
+/// So many pages are asked for together by a cursor that walks on.
+const AHEAD: usize = 4;
+
 /// A position in the tree `desc` as `pages` shows it.
 #[derive(Clone)]
 pub(crate) struct Cursor<'p, P: Pages<'p>, L: LeafPage<'p> = Leaf<'p>> {
@@ -20,6 +23,8 @@ pub(crate) struct Cursor<'p, P: Pages<'p>, L: LeafPage<'p> = Leaf<'p>> {
     order: Order,
     path: Path,
     leaf: Option<(Ref, L)>,
+    /// Up to which child of the lowest branch pages have been asked for ahead.
+    asked: u32,
     life: PhantomData<&'p [u8]>,
 }
 
@@ -47,6 +52,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
             order,
             path: Path::default(),
             leaf: None,
+            asked: 0,
             life: PhantomData,
         }
     }
@@ -58,6 +64,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
             order: self.order.clone(),
             path: Path::default(),
             leaf: None,
+            asked: 0,
             ..*self
         }
     }
@@ -175,7 +182,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
 
     #[inline(always)]
     fn descend(&mut self, key: &SearchKey<'_>) -> Result<bool> {
-        self.leaf = None;
+        (self.leaf, self.asked) = (None, 0);
         let (top, path) = ((self.root, self.depth), &mut self.path);
         let prefetch = |p: &P, child, _| p.prefetch(child);
         let (found, leaf) = descend_by::<P, L>(&self.pages, top, &self.order, key, path, prefetch)?;
@@ -251,7 +258,9 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
             let branch = branch_at(&self.pages, step.page, height - 1)?;
             self.path.push(step.page, index as usize, step.count as usize);
             let child = branch.child(index as usize).map_err(step.page.damaged())?;
-            if !back {
+            if height > 2 {
+                self.asked = 0;
+            } else if !back {
                 self.prefetch_after(&branch, index as usize);
             }
             self.descend_edge(Ref(child), height - 1, back)?;
@@ -263,26 +272,40 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
     }
 
     /// Asks for what comes after child `i`: of the next page the records, whose place its header
-    /// tells, which was asked for one step ago; of the one behind it the header.
-    fn prefetch_after(&self, branch: &Branch<'p>, i: usize) {
+    /// tells, which was asked for before; of those behind it the headers.
+    #[inline(always)]
+    fn prefetch_after(&mut self, branch: &Branch<'p>, i: usize) {
         if let Ok(next) = branch.child(i + 1) {
             self.pages.prefetch_heap(Ref(next));
         }
-        if let Ok(second) = branch.child(i + 2) {
-            self.pages.prefetch(Ref(second));
+        self.prefetch_headers(branch, i + 2);
+    }
+
+    /// Asks for the headers of several pages from child `from` on, if that was not asked for yet. The
+    /// CPU waits for the address of each page to be translated, but for that of several together.
+    #[inline(always)]
+    fn prefetch_headers(&mut self, branch: &Branch<'p>, from: usize) {
+        if from < self.asked as usize {
+            return;
+        }
+        let end = (from + AHEAD).min(branch.count());
+        self.asked = end as u32;
+        for child in from..end {
+            if let Ok(child) = branch.child(child) {
+                self.pages.prefetch(Ref(child));
+            }
         }
     }
 
     /// The cursor is going to walk on: asks for the records of its leaf, and for the leaves behind.
-    pub(crate) fn prefetch_around(&self) {
+    pub(crate) fn prefetch_around(&mut self) {
         let Some((at, ..)) = self.position() else { return };
         self.pages.prefetch_heap(at);
         let steps = self.path.steps();
-        if let Some(step) = steps.len().checked_sub(2).and_then(|up| steps.get(up))
+        if let Some(step) = steps.len().checked_sub(2).and_then(|up| steps.get(up)).copied()
             && let Ok(branch) = branch_at(&self.pages, step.page, 1)
         {
-            let behind = [1, 2].map(|i| branch.child(step.index as usize + i));
-            behind.into_iter().flatten().for_each(|child| self.pages.prefetch(Ref(child)));
+            self.prefetch_headers(&branch, step.index as usize + 1);
         }
     }
 
