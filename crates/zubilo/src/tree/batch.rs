@@ -66,8 +66,10 @@ fn get_group<'p, P: Pages<'p>>(
             let branch = branch_at(pages, s.at, level)?;
             let i = branch.search(order, &key_of(key)).map_err(s.at.damaged())?;
             s.at = Ref(branch.child(i).map_err(s.at.damaged())?);
-            pages.prefetch(s.at);
         }
+        // Together: the CPU waits for the translation of each address, but has several under way
+        // where they follow one another closely.
+        seekers.iter().take(keys.len()).for_each(|s| pages.prefetch(s.at));
     }
     // The last level in two passes: positions first (asking for the records), then the records.
     for (s, key) in seekers.iter_mut().zip(keys) {
