@@ -2,6 +2,7 @@
 //! steps inside a leaf touch nothing else.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use crate::error::Result;
 use crate::page::{Branch, Damage, Entry, Leaf, LeafPage, NormBuf, Order, SearchKey};
@@ -10,7 +11,7 @@ use super::lookup::{branch_at, descend_by};
 use super::{Pages, Path, Ref, TreeDesc};
 
 /// So many pages are asked for together by a cursor that walks on.
-const AHEAD: usize = 4;
+const AHEAD: u32 = 4;
 
 /// A position in the tree `desc` as `pages` shows it.
 #[derive(Clone)]
@@ -23,8 +24,8 @@ pub(crate) struct Cursor<'p, P: Pages<'p>, L: LeafPage<'p> = Leaf<'p>> {
     order: Order,
     path: Path,
     leaf: Option<(Ref, L)>,
-    /// Up to which child of the lowest branch pages have been asked for ahead.
-    asked: u32,
+    /// The children of the lowest branch that were asked for last.
+    asked: Range<u32>,
     life: PhantomData<&'p [u8]>,
 }
 
@@ -52,7 +53,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
             order,
             path: Path::default(),
             leaf: None,
-            asked: 0,
+            asked: 0..0,
             life: PhantomData,
         }
     }
@@ -64,7 +65,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
             order: self.order.clone(),
             path: Path::default(),
             leaf: None,
-            asked: 0,
+            asked: 0..0,
             ..*self
         }
     }
@@ -182,7 +183,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
 
     #[inline(always)]
     fn descend(&mut self, key: &SearchKey<'_>) -> Result<bool> {
-        (self.leaf, self.asked) = (None, 0);
+        (self.leaf, self.asked) = (None, 0..0);
         let (top, path) = ((self.root, self.depth), &mut self.path);
         let prefetch = |p: &P, child, _| p.prefetch(child);
         let (found, leaf) = descend_by::<P, L>(&self.pages, top, &self.order, key, path, prefetch)?;
@@ -259,9 +260,9 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
             self.path.push(step.page, index as usize, step.count as usize);
             let child = branch.child(index as usize).map_err(step.page.damaged())?;
             if height > 2 {
-                self.asked = 0;
-            } else if !back {
-                self.prefetch_after(&branch, index as usize);
+                self.asked = 0..0;
+            } else {
+                self.prefetch_beyond(&branch, index, back);
             }
             self.descend_edge(Ref(child), height - 1, back)?;
             self.check_order(old, back)?;
@@ -271,27 +272,34 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
         Ok(false)
     }
 
-    /// Asks for what comes after child `i`: of the next page the records, whose place its header
-    /// tells, which was asked for before; of those behind it the headers.
+    /// Asks for what comes beyond child `i`: of the next page the records, whose place its header
+    /// tells, if that was asked for before; of those beyond it the headers.
     #[inline(always)]
-    fn prefetch_after(&mut self, branch: &Branch<'p>, i: usize) {
-        if let Ok(next) = branch.child(i + 1) {
-            self.pages.prefetch_heap(Ref(next));
+    fn prefetch_beyond(&mut self, branch: &Branch<'p>, i: u32, back: bool) {
+        let step = |i: u32| if back { i.checked_sub(1) } else { i.checked_add(1) };
+        let Some(mut next) = step(i) else { return };
+        if self.asked.contains(&next) {
+            if let Ok(child) = branch.child(next as usize) {
+                self.pages.prefetch_heap(Ref(child));
+            }
+            let Some(second) = step(next) else { return };
+            next = second;
         }
-        self.prefetch_headers(branch, i + 2);
+        if !self.asked.contains(&next) {
+            self.prefetch_headers(branch, next, back);
+        }
     }
 
-    /// Asks for the headers of several pages from child `from` on, if that was not asked for yet. The
-    /// CPU waits for the address of each page to be translated, but for that of several together.
+    /// Asks for the headers of several pages from child `next` on. The CPU waits for the address of
+    /// each page to be translated, but for those of several together.
     #[inline(always)]
-    fn prefetch_headers(&mut self, branch: &Branch<'p>, from: usize) {
-        if from < self.asked as usize {
-            return;
-        }
-        let end = (from + AHEAD).min(branch.count());
-        self.asked = end as u32;
-        for child in from..end {
-            if let Ok(child) = branch.child(child) {
+    fn prefetch_headers(&mut self, branch: &Branch<'p>, next: u32, back: bool) {
+        self.asked = match back {
+            true => (next + 1).saturating_sub(AHEAD)..next + 1,
+            false => next..next.saturating_add(AHEAD).min(branch.count() as u32),
+        };
+        for child in self.asked.clone() {
+            if let Ok(child) = branch.child(child as usize) {
                 self.pages.prefetch(Ref(child));
             }
         }
@@ -305,7 +313,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
         if let Some(step) = steps.len().checked_sub(2).and_then(|up| steps.get(up)).copied()
             && let Ok(branch) = branch_at(&self.pages, step.page, 1)
         {
-            self.prefetch_headers(&branch, step.index as usize + 1);
+            self.prefetch_headers(&branch, step.index + 1, false);
         }
     }
 
