@@ -190,7 +190,7 @@ pub(crate) fn last_key<'w>(ws: &'w Workspace, tree: &Tree) -> Result<Option<&'w 
         let last = leaf.key(leaf.count().saturating_sub(1));
         return last.map(Some).map_err(step.page.damaged());
     }
-    let mut cursor = Cursor::<_, Leaf<'_>>::new(view, tree.desc, tree.order.clone());
+    let mut cursor = Cursor::<_, Leaf<'_>>::new(view, &tree.desc, tree.order.clone());
     cursor.last()?;
     cursor.key()
 }
