@@ -5,7 +5,7 @@ use super::desc::MAX_DEPTH;
 
 /// Levels of all usual trees: 100 million records of 16-byte keys have four. A deeper path lies on the
 /// heap.
-const USUAL_DEPTH: usize = 5;
+const USUAL_DEPTH: usize = 4;
 
 /// A page on the way and the entry taken in it.
 #[derive(Clone, Copy, Debug, Default)]

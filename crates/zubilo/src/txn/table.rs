@@ -130,7 +130,7 @@ impl<'t> Iter<'t> {
     }
 
     /// On to the next leaf, or the next pair, which it gives. At the end neither.
-    #[inline(never)]
+    #[inline(always)]
     fn refill(&mut self) -> Option<Pair<'t>> {
         let run = match &mut self.inner {
             Either::Read(range) => range.take_run(),
@@ -172,6 +172,22 @@ impl<'t> Iter<'t> {
         kept(value, &mut self.failure)
     }
 
+    /// The next pair, where that is no small record of the leaf at hand.
+    #[inline(never)]
+    fn next_slowly(&mut self) -> Option<Pair<'t>> {
+        if self.offsets.len() == 0 {
+            let pair = self.refill();
+            if pair.is_some() {
+                return pair;
+            }
+        }
+        let offset = usize::from(u16::from_le_bytes(*self.offsets.next()?));
+        match page::entry_at(self.page, offset) {
+            Ok(entry) if entry.kind == ValueKind::Inline => Some((entry.key, entry.value)),
+            _ => self.slowly(offset),
+        }
+    }
+
     /// The error to be told, or the end.
     #[cold]
     fn end(&mut self) -> Option<Error> {
@@ -184,22 +200,16 @@ impl<'t> Iterator for Iter<'t> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let pair = loop {
-            if let Some(offset) = self.offsets.next() {
-                let offset = usize::from(u16::from_le_bytes(*offset));
-                match page::entry_at(self.page, offset) {
-                    Ok(entry) if entry.kind == ValueKind::Inline => {
-                        break Some((entry.key, entry.value));
-                    }
-                    _ => break self.slowly(offset),
-                }
+        if let Some(offset) = self.offsets.as_slice().first() {
+            let offset = usize::from(u16::from_le_bytes(*offset));
+            if let Ok(entry) = page::entry_at(self.page, offset)
+                && entry.kind == ValueKind::Inline
+            {
+                self.offsets.next();
+                return Some(Ok((entry.key, entry.value)));
             }
-            let pair = self.refill();
-            if pair.is_some() || self.offsets.len() == 0 {
-                break pair;
-            }
-        };
-        match pair {
+        }
+        match self.next_slowly() {
             Some(pair) => Some(Ok(pair)),
             None => self.end().map(Err),
         }
