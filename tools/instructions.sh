@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 recorded=tools/instructions.txt
-parts="load get get_many scan begin crud seek sorted delete commit nested"
+parts="load get get_many scan begin crud seek range cursor sorted delete commit nested"
 
 root=""
 [ "$(id -u)" -eq 0 ] || root="sudo"

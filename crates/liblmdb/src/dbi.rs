@@ -32,6 +32,7 @@ const IN_NAMELESS: u64 = 1;
 
 /// What a transaction has found behind a handle.
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "lives on the stack, for one call")]
 pub(crate) enum Table {
     Read(RawTable),
     Write(usize),

@@ -432,6 +432,8 @@ impl DataFile for SimDisk {
     }
 
     fn writable(&self) -> Option<*mut u8> {
+        // The stores up to now come before those that the caller is about to make.
+        self.notice_map_writes(&mut self.state());
         self.0.writable.then_some(self.0.base.as_ptr())
     }
 

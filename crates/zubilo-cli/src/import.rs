@@ -251,7 +251,7 @@ fn verify(
 /// What became of a table.
 enum Ours<'t> {
     /// Its records come in the order of the old file.
-    InOrder(u64, Iter<'t>),
+    InOrder(u64, Box<Iter<'t>>),
     /// They have to be looked up.
     InAnyOrder(ReadTable<'t>),
     /// Records without a table.
@@ -268,7 +268,7 @@ impl<'t> Ours<'t> {
         let Some(name) = name else { return Ok(Ours::Unnamed(read, read.raw_names())) };
         let table = read.table_with(name, &options(flags))?;
         Ok(match sorted {
-            true => Ours::InOrder(table.len(), table.iter()),
+            true => Ours::InOrder(table.len(), Box::new(table.iter())),
             false => Ours::InAnyOrder(table),
         })
     }

@@ -111,6 +111,30 @@ fn counted_seek(table: &ReadTable<'_>, keys: &[[u8; 16]]) -> Result<u64> {
     Ok(keys.len() as u64)
 }
 
+/// A seek and 100 records.
+#[inline(never)]
+fn counted_range(table: &ReadTable<'_>, keys: &[[u8; 16]]) -> Result<u64> {
+    for key in keys {
+        for record in table.range(&key[..]..).take(100) {
+            black_box(record?);
+        }
+    }
+    Ok(keys.len() as u64)
+}
+
+/// A new cursor, a seek and 9 steps.
+#[inline(never)]
+fn counted_cursor(table: &ReadTable<'_>, keys: &[[u8; 16]]) -> Result<u64> {
+    for key in keys {
+        let mut cursor = table.cursor();
+        black_box(cursor.seek(key)?);
+        for _ in 0..9 {
+            black_box(cursor.next()?);
+        }
+    }
+    Ok(keys.len() as u64)
+}
+
 /// Changes in transactions of 1,000, commits included.
 fn batches(env: &Env, change: impl Fn(&mut WriteTable<'_>, u64) -> Result) -> Result<u64> {
     for first in (0..RECORDS).step_by(1000) {
@@ -180,6 +204,8 @@ fn run(part: &str) -> Result<u64> {
             "begin" => counted_begin(&env)?,
             "crud" => counted_crud(&env)?,
             "seek" => counted_seek(&table, &keys)?,
+            "range" => counted_range(&table, &keys)?,
+            "cursor" => counted_cursor(&table, &keys)?,
             "delete" => counted_delete(&env)?,
             "commit" => counted_commit(&env)?,
             "nested" => counted_nested(&env)?,

@@ -2,10 +2,13 @@
 //! all that follow it. Sizes that the data or the caller choose must end in an error, not in the end of
 //! the process; the old data stays readable, and the store goes on when there is memory again.
 //!
+//! Reads allocate nothing at all, which the same allocator counts.
+//!
 //! A process that dies of it cannot tell: each case runs in a process of its own. `ZUBILO_MEMORY_CASE`
 //! repeats one (test `case`), `ZUBILO_CASES` sets how many allocations of a part fail at most.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,10 +24,15 @@ static ARMED: AtomicBool = AtomicBool::new(false);
 static SEEN: AtomicU64 = AtomicU64::new(0);
 static FAIL_FROM: AtomicU64 = AtomicU64::new(u64::MAX);
 static FAIL_TO: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    /// Allocations of this thread.
+    static OWN: Cell<u64> = const { Cell::new(0) };
+}
 
 struct Failing;
 
 fn fails(size: usize) -> bool {
+    OWN.set(OWN.get() + 1);
     if size < LARGE || !ARMED.load(Ordering::SeqCst) {
         return false;
     }
@@ -336,4 +344,62 @@ fn large_allocations_that_fail_are_errors() {
     println!("{cases} cases");
     assert!(cases > 50, "{cases}");
     assert!(found.is_empty(), "{} of {cases}:\n{}", found.len(), found.join("\n"));
+}
+
+/// Allocations of this thread while `work` runs.
+fn counted(work: impl FnOnce()) -> u64 {
+    let before = OWN.get();
+    work();
+    OWN.get() - before
+}
+
+/// Values are slices of the map, and nothing on the way to them is allocated: look-ups, walks from
+/// either end and cursors, in order and in the order of integers.
+#[test]
+fn reads_allocate_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let env = options("").open(dir.path().join("store")).expect("open");
+    prepare(&env).expect("prepare");
+    let integers = TableOptions::new().key_order(zubilo::KeyOrder::Integer);
+    let mut txn = env.write().expect("write");
+    let mut table = txn.table_or_create_with("integers", &integers).expect("a table");
+    (0..20_000u64).try_for_each(|n| table.put(n.to_ne_bytes(), [1; 50])).expect("put");
+    txn.commit().expect("commit");
+
+    let mut reader = env.reader().expect("a reader");
+    drop(reader.begin().expect("begin"));
+    let begun = counted(|| drop(reader.begin().expect("begin")));
+    assert_eq!(begun, 0, "begin and end");
+    let read = env.read().expect("read");
+    let (old, new) = (read.table("old"), read.table_with("integers", &integers));
+    let (old, new) = (old.expect("a table"), new.expect("a table"));
+    let keys: Vec<[u8; 4]> = (0..100).map(key).collect();
+    let numbers: Vec<[u8; 8]> = (0..100u64).map(|n| (n * 150).to_ne_bytes()).collect();
+
+    assert!(counted(|| drop(std::hint::black_box(vec![1u8; 9]))) > 0, "nothing is counted");
+    let walked = |iter: zubilo::Iter<'_>, back: bool| {
+        let found = if back { iter.rev().take(500).count() } else { iter.take(500).count() };
+        assert!(found > 0);
+    };
+    let work: [(&str, &dyn Fn()); 8] = [
+        ("get", &|| keys.iter().for_each(|k| assert!(old.get(k).expect("get").is_some()))),
+        ("batch", &|| old.get_many_with(&keys, |_, v| assert!(v.is_some())).expect("get")),
+        ("integers", &|| numbers.iter().for_each(|k| assert!(new.get(k).expect("get").is_some()))),
+        ("integers at once", &|| {
+            new.get_many_with(&numbers, |_, v| assert!(v.is_some())).expect("get");
+        }),
+        ("ranges", &|| keys.iter().for_each(|k| walked(old.range(&k[..]..), false))),
+        ("backwards", &|| keys.iter().for_each(|k| walked(old.range(..=&k[..]), true))),
+        ("integers backwards", &|| walked(new.iter(), true)),
+        ("cursors", &|| {
+            for key in &keys {
+                let mut cursor = old.cursor();
+                assert!(cursor.seek(key).expect("seek").is_some());
+                (0..100).for_each(|_| assert!(cursor.next().is_ok()));
+            }
+        }),
+    ];
+    for (name, work) in work {
+        assert_eq!(counted(work), 0, "{name}");
+    }
 }

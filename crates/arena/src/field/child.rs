@@ -109,13 +109,17 @@ impl Drop for Child {
     fn drop(&mut self) {
         // The end of its input ends it; if it does not listen it is killed.
         self.input = None;
-        for _ in 0..100 {
-            if matches!(self.process.try_wait(), Ok(Some(_))) {
-                return;
+        let listens = (0..100).any(|_| {
+            let ended = matches!(self.process.try_wait(), Ok(Some(_)));
+            if !ended {
+                std::thread::sleep(Duration::from_millis(20));
             }
-            std::thread::sleep(Duration::from_millis(20));
+            ended
+        });
+        if !listens {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
         }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        crate::worker::release(self.process.id());
     }
 }

@@ -32,6 +32,9 @@ dl::functions!(Own {
     fn rocksdb_checkpoint_create(Ptr, *const c_char, u64, Error);
     fn rocksdb_checkpoint_object_destroy(Ptr);
     fn rocksdb_flush_wal(Ptr, c_uchar, Error);
+    fn rocksdb_flushoptions_create() -> Ptr;
+    fn rocksdb_flushoptions_destroy(Ptr);
+    fn rocksdb_flush(Ptr, Ptr, Error);
     fn rocksdb_property_int(Ptr, *const c_char, *mut u64) -> c_int;
     fn rocksdb_writeoptions_disable_WAL(Ptr, c_int);
     fn rocksdb_get_pinned(Ptr, Ptr, *const u8, usize, Error) -> Ptr;
@@ -191,7 +194,16 @@ impl Engine for Rocks {
 
     fn flush(&self) -> Outcome<()> {
         if !self.log {
-            return Ok(());
+            // Without a log only a sorted file makes durable; the call waits for it.
+            let flush = |error| {
+                // SAFETY: the store is open; the options are destroyed after their use.
+                unsafe {
+                    let options = (self.own.rocksdb_flushoptions_create)();
+                    (self.own.rocksdb_flush)(self.store.db, options, error);
+                    (self.own.rocksdb_flushoptions_destroy)(options);
+                }
+            };
+            return self.store.calls.checked("rocksdb_flush", flush);
         }
         let flush = |error| {
             // SAFETY: the store is open.

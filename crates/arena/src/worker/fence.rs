@@ -47,6 +47,14 @@ impl Fence {
     }
 }
 
+/// Removes what a process that was killed has left.
+pub(crate) fn release(process: u32) {
+    for root in [Path::new(ROOT).to_owned(), Path::new(ROOT).join("memory")] {
+        // Most have none, or have removed it themselves.
+        let _ = fs::remove_dir(root.join(format!("arena-{process}")));
+    }
+}
+
 impl Drop for Fence {
     fn drop(&mut self) {
         // A cgroup can be removed when nobody is in it; one that stays limits nobody.

@@ -26,6 +26,7 @@ use crate::spec::{
     Audit, Bound, Class, Command, Costs, Part, Pick, Reply, Sample, Shape, Values, Work,
 };
 use fence::Fence;
+pub(crate) use fence::release;
 use flock::{FLOCKS, Flock};
 use meter::Meter;
 
@@ -81,13 +82,16 @@ fn obey<E: Engine>(
         Command::Open { dir, class, shape, seed, fill, memory } => {
             *yard = None;
             let data = data_of(shape, seed);
-            peers::share_memory(memory, data.shape.records * data.bytes(0));
-            let (mut opened, about) = Yard::<E>::open(dir.into(), class, variant, data)?;
+            let bytes = data.shape.records * data.bytes(0);
+            // Filled without a limit: that is not what is measured.
+            peers::share_memory(None, bytes);
+            let (mut opened, mut about) = Yard::<E>::open(dir.into(), class, variant, data)?;
             if fill {
                 opened.fill()?;
             }
-            if let Some(bytes) = memory {
-                opened.confine(bytes)?;
+            if let Some(limit) = memory {
+                peers::share_memory(memory, bytes);
+                about = opened.confine(limit)?;
             }
             *yard = Some(opened);
             let About { version, settings, why } = about;
@@ -198,14 +202,15 @@ impl<E: Engine> Yard<E> {
     }
 
     /// Opens the filled store anew with as little memory as `bytes`, nothing of it cached.
-    fn confine(&mut self, bytes: u64) -> Outcome<()> {
+    fn confine(&mut self, bytes: u64) -> Outcome<About> {
         if let Some(engine) = self.engine.take() {
             engine.close()?;
         }
         fence::forget_files(&self.dir)?;
         self.fence = Some(Fence::around(bytes)?);
-        self.engine = Some(E::open(&self.dir, self.class, self.variant)?.0);
-        Ok(())
+        let (engine, about) = E::open(&self.dir, self.class, self.variant)?;
+        self.engine = Some(engine);
+        Ok(about)
     }
 
     /// Records that there must be.

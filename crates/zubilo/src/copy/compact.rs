@@ -61,7 +61,7 @@ impl Copy<'_, '_> {
     fn tree(&mut self, out: &mut Output<'_>, desc: &TreeDesc, is_main: bool) -> Result<TreeDesc> {
         let order = desc.options.builtin_order().unwrap_or_else(Order::as_stored);
         let mut builder = Builder::like(desc, order.clone(), out.page_size);
-        let mut cursor = Cursor::new(self.snapshot, *desc, order);
+        let mut cursor = Cursor::new(self.snapshot, desc, order);
         let duplicates = desc.options.has_duplicates();
         cursor.first()?;
         while let Some((at, entry)) = cursor.entry()? {
@@ -100,7 +100,7 @@ impl Copy<'_, '_> {
         }
         let order = desc.options.builtin_order().unwrap_or_else(Order::as_stored);
         let mut builder = Builder::like(desc, order.clone(), out.page_size);
-        let mut cursor = Cursor::<_, Items<'_>>::new(self.snapshot, *desc, order);
+        let mut cursor = Cursor::<_, Items<'_>>::new(self.snapshot, desc, order);
         cursor.first()?;
         while let Some(value) = cursor.key()? {
             if desc.options.is_packed() {

@@ -11,7 +11,7 @@ use crate::num::PageNo;
 use crate::planted::{Bug, has};
 use crate::platform::DataFile;
 use crate::shared::{Shared, Word};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, fence};
 
 use super::Root;
 use super::meta::{META_COUNT, META_SIZE, Meta, Trust};
@@ -130,6 +130,8 @@ pub(crate) fn write(data: &dyn DataFile, i: usize, meta: &Meta) -> Result<()> {
     if meta.trust == Trust::Weak
         && let Some(base) = data.writable()
     {
+        // A process that is killed has made its stores up to some one of them: first the pages.
+        fence(Ordering::Release);
         // SAFETY: metas lie inside file and map. Whoever reads one copies it and asks its checksum;
         // the caller holds the meta lock, so nobody else writes it.
         unsafe {

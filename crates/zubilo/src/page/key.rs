@@ -95,6 +95,12 @@ impl<'k> SearchKey<'k> {
         }
     }
 
+    /// A key whose normal form is at hand.
+    #[inline(always)]
+    pub(crate) fn with_norm(raw: &'k [u8], norm: &'k [u8]) -> SearchKey<'k> {
+        SearchKey { raw, norm }
+    }
+
     /// The shortest key.
     #[inline(always)]
     pub(crate) fn empty() -> SearchKey<'k> {

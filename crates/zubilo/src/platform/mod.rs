@@ -97,7 +97,8 @@ pub trait DataFile: Send + Sync {
     fn sync_directory(&self) -> io::Result<()>;
 
     /// The base, if pages may be stored through the map: it was opened so, and no store can fail for
-    /// want of space. To be asked by the writer only.
+    /// want of space. To be asked by the writer only, before each group of stores that has to come
+    /// behind those before it.
     fn writable(&self) -> Option<*mut u8>;
 
     /// Tells the system how a range of the map will be used. The range is cut to the reserved

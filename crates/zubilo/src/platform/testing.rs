@@ -5,7 +5,9 @@
 //! A fork, and for a moment the start of a program, copies every descriptor, so that a lock file
 //! which another test has just closed seems in use: tests that look at such locks run [`apart`].
 
-use std::io::{BufRead, BufReader, Lines, Write};
+#[cfg(not(loom))]
+use std::io::Write;
+use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

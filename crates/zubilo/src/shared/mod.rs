@@ -216,7 +216,7 @@ impl Shared {
     }
 
     /// Whether other processes can see the region.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn is_shared(&self) -> bool {
         self.region.is_mapped()
     }
@@ -349,7 +349,7 @@ impl Shared {
     }
 
     /// The snapshot that a reader pins.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn reader_txn(&self, id: &ReaderId) -> u64 {
         self.slots().txn(id.0)
     }

@@ -93,7 +93,7 @@ impl Region {
     }
 
     /// Whether other processes can see this region.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn is_mapped(&self) -> bool {
         matches!(self.memory, Some(Memory::Mapped(_)))
     }

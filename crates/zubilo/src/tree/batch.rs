@@ -9,6 +9,8 @@ use super::{Pages, Ref, TreeDesc};
 
 /// Keys that descend together: enough to cover a miss to memory, few enough to stay in L1.
 pub(crate) const GROUP: usize = 32;
+/// Keys in a reversed order descend together up to this length; integers are not longer.
+const SHORT: usize = 8;
 
 /// Looks up `keys` and hands each result, in order, to `found`.
 pub(crate) fn get_many<'p, P: Pages<'p>>(
@@ -20,13 +22,45 @@ pub(crate) fn get_many<'p, P: Pages<'p>>(
 ) -> Result<()> {
     for (g, group) in keys.chunks(GROUP).enumerate() {
         let found = |i, value| found(g * GROUP + i, value);
-        if desc.depth == 0 || order.as_it_is(&[]).is_none() {
+        if desc.depth == 0 {
             one_by_one(pages, desc, order, group, found)?;
+        } else if order.as_it_is(&[]).is_some() {
+            let key_of = |_, key| order.as_it_is(key).unwrap_or_else(SearchKey::empty);
+            get_group(pages, desc, order, group, key_of, found)?;
         } else {
-            get_group(pages, desc, order, group, found)?;
+            get_reversed_group(pages, desc, order, group, found)?;
         }
     }
     Ok(())
+}
+
+/// Keys whose normal form is another: short ones, as integers are, together.
+#[inline(never)]
+fn get_reversed_group<'p, P: Pages<'p>>(
+    pages: &P,
+    desc: &TreeDesc,
+    order: &Order,
+    keys: &[&[u8]],
+    found: impl FnMut(usize, Option<&'p [u8]>),
+) -> Result<()> {
+    if keys.iter().any(|key| key.len() > SHORT) {
+        return one_by_one(pages, desc, order, keys, found);
+    }
+    let mut norms = [[0; SHORT]; GROUP];
+    for (norm, key) in norms.iter_mut().zip(keys) {
+        norm.iter_mut().zip(key.iter().rev()).for_each(|(to, byte)| *to = *byte);
+    }
+    get_group(
+        pages,
+        desc,
+        order,
+        keys,
+        |i, key| {
+            let norm = norms.get(i).and_then(|norm| norm.get(..key.len()));
+            SearchKey::with_norm(key, norm.unwrap_or_default())
+        },
+        found,
+    )
 }
 
 /// Empty trees, and orders whose keys must be turned round.
@@ -52,28 +86,31 @@ struct Seeker<'p> {
     record: usize,
 }
 
-fn get_group<'p, P: Pages<'p>>(
+#[inline(always)]
+fn get_group<'p, 'k, P: Pages<'p>>(
     pages: &P,
     desc: &TreeDesc,
     order: &Order,
-    keys: &[&[u8]],
+    keys: &[&'k [u8]],
+    key_of: impl Fn(usize, &'k [u8]) -> SearchKey<'k>,
     mut found: impl FnMut(usize, Option<&'p [u8]>),
 ) -> Result<()> {
     let mut seekers = [Seeker { at: desc.root, page: &[], record: usize::MAX }; GROUP];
-    let key_of = |key| order.as_it_is(key).unwrap_or_else(SearchKey::empty);
     for level in (1..desc.depth).rev() {
-        for (s, key) in seekers.iter_mut().zip(keys) {
+        for (i, (s, key)) in seekers.iter_mut().zip(keys).enumerate() {
             let branch = branch_at(pages, s.at, level)?;
-            let i = branch.search(order, &key_of(key)).map_err(s.at.damaged())?;
-            s.at = Ref(branch.child(i).map_err(s.at.damaged())?);
-            pages.prefetch(s.at);
+            let child = branch.search(order, &key_of(i, key)).map_err(s.at.damaged())?;
+            s.at = Ref(branch.child(child).map_err(s.at.damaged())?);
         }
+        // Together: the CPU waits for the translation of each address, but has several under way
+        // where they follow one another closely.
+        seekers.iter().take(keys.len()).for_each(|s| pages.prefetch(s.at));
     }
     // The last level in two passes: positions first (asking for the records), then the records.
-    for (s, key) in seekers.iter_mut().zip(keys) {
+    for (i, (s, key)) in seekers.iter_mut().zip(keys).enumerate() {
         s.page = pages.page(s.at)?;
         let leaf = leaf_of(s.at, s.page)?;
-        if let Some(record) = leaf.likely(&key_of(key)) {
+        if let Some(record) = leaf.likely(&key_of(i, key)) {
             s.record = record;
             page::touch(s.page, record);
         }
@@ -81,7 +118,7 @@ fn get_group<'p, P: Pages<'p>>(
     for (i, (s, key)) in seekers.iter().zip(keys).enumerate() {
         let value = match page::entry_at(s.page, s.record) {
             Ok(entry) if page::same(entry.key, key) => Some(value_of(pages, s.at, &entry)?),
-            _ => find_again(pages, order, s, key_of(key))?,
+            _ => find_again(pages, order, s, key_of(i, key))?,
         };
         found(i, value);
     }

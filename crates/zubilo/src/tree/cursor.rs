@@ -2,6 +2,7 @@
 //! steps inside a leaf touch nothing else.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use crate::error::Result;
 use crate::page::{Branch, Damage, Entry, Leaf, LeafPage, NormBuf, Order, SearchKey};
@@ -9,14 +10,22 @@ use crate::page::{Branch, Damage, Entry, Leaf, LeafPage, NormBuf, Order, SearchK
 use super::lookup::{branch_at, descend_by};
 use super::{Pages, Path, Ref, TreeDesc};
 
+/// So many pages are asked for together by a cursor that walks on.
+const AHEAD: u32 = 4;
+
 /// A position in the tree `desc` as `pages` shows it.
 #[derive(Clone)]
 pub(crate) struct Cursor<'p, P: Pages<'p>, L: LeafPage<'p> = Leaf<'p>> {
     pages: P,
-    desc: TreeDesc,
+    // Of the descriptor no more than moves need: cursors are made for each search.
+    root: Ref,
+    table: u32,
+    depth: u8,
     order: Order,
     path: Path,
     leaf: Option<(Ref, L)>,
+    /// The children of the lowest branch that were asked for last.
+    asked: Range<u32>,
     life: PhantomData<&'p [u8]>,
 }
 
@@ -34,20 +43,49 @@ impl<'p, P: Pages<'p>> Cursor<'p, P> {
 }
 
 impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
-    pub(crate) fn new(pages: P, desc: TreeDesc, order: Order) -> Cursor<'p, P, L> {
-        Cursor { pages, desc, order, path: Path::default(), leaf: None, life: PhantomData }
+    #[inline(always)]
+    pub(crate) fn new(pages: P, desc: &TreeDesc, order: Order) -> Cursor<'p, P, L> {
+        Cursor {
+            pages,
+            root: desc.root,
+            table: desc.table,
+            depth: desc.depth,
+            order,
+            path: Path::default(),
+            leaf: None,
+            asked: 0..0,
+            life: PhantomData,
+        }
+    }
+
+    /// One that stands nowhere yet in the same tree.
+    pub(crate) fn another(&self) -> Cursor<'p, P, L> {
+        Cursor {
+            pages: self.pages,
+            order: self.order.clone(),
+            path: Path::default(),
+            leaf: None,
+            asked: 0..0,
+            ..*self
+        }
     }
 
     /// A cursor that stands at the end of a path in its tree.
     pub(crate) fn resume(
         pages: P,
-        desc: TreeDesc,
+        desc: &TreeDesc,
         order: Order,
         path: Path,
     ) -> Result<Cursor<'p, P, L>> {
-        let mut cursor = Cursor { pages, desc, order, path, leaf: None, life: PhantomData };
+        let mut cursor = Cursor { path, ..Cursor::new(pages, desc, order) };
         cursor.load_leaf()?;
         Ok(cursor)
+    }
+
+    /// The pages of the tree.
+    #[inline(always)]
+    pub(crate) fn pages(&self) -> &P {
+        &self.pages
     }
 
     /// The order of the keys.
@@ -57,7 +95,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
 
     /// The number of the tree's table.
     pub(crate) fn table(&self) -> u32 {
-        self.desc.table
+        self.table
     }
 
     /// The way to the position.
@@ -82,9 +120,7 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
 
     /// To the first entry with a key not less than `key`; true when it equals `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        let mut buf = NormBuf::default();
-        let key = SearchKey::new(&self.order, key, &mut buf);
-        let found = self.descend(&key)?;
+        let found = self.seek_gap(key)?;
         if let Some((_, leaf, i)) = self.position()
             && i >= leaf.count()
         {
@@ -131,27 +167,38 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
     /// To the position where `key` is or would be inserted, which may be behind a leaf's last
     /// entry: the exclusive end of a range.
     pub(crate) fn seek_gap(&mut self, key: &[u8]) -> Result<bool> {
+        match self.order.as_it_is(key) {
+            Some(key) => self.descend(&key),
+            None => self.seek_gap_reversed(key),
+        }
+    }
+
+    /// Apart, so that other orders need no room for a normal form.
+    #[inline(never)]
+    fn seek_gap_reversed(&mut self, key: &[u8]) -> Result<bool> {
         let mut buf = NormBuf::default();
         let key = SearchKey::new(&self.order, key, &mut buf);
         self.descend(&key)
     }
 
+    #[inline(always)]
     fn descend(&mut self, key: &SearchKey<'_>) -> Result<bool> {
-        let (pages, path) = (&self.pages, &mut self.path);
+        (self.leaf, self.asked) = (None, 0..0);
+        let (top, path) = ((self.root, self.depth), &mut self.path);
         let prefetch = |p: &P, child, _| p.prefetch(child);
-        let found = descend_by::<P, L>(pages, &self.desc, &self.order, key, path, prefetch)?;
-        self.load_leaf()?;
+        let (found, leaf) = descend_by::<P, L>(&self.pages, top, &self.order, key, path, prefetch)?;
+        self.leaf = leaf;
         Ok(found)
     }
 
     pub(crate) fn first(&mut self) -> Result<()> {
         self.path.clear();
-        self.descend_edge(self.desc.root, self.desc.depth, false)
+        self.descend_edge(self.root, self.depth, false)
     }
 
     pub(crate) fn last(&mut self) -> Result<()> {
         self.path.clear();
-        self.descend_edge(self.desc.root, self.desc.depth, true)
+        self.descend_edge(self.root, self.depth, true)
     }
 
     /// To the next entry; false at the end, where the cursor then stands nowhere.
@@ -208,12 +255,14 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
             }
             let index = if back { step.index - 1 } else { step.index + 1 };
             self.path.truncate(up);
-            let height = self.desc.depth - up as u8;
+            let height = self.depth - up as u8;
             let branch = branch_at(&self.pages, step.page, height - 1)?;
             self.path.push(step.page, index as usize, step.count as usize);
             let child = branch.child(index as usize).map_err(step.page.damaged())?;
-            if !back {
-                self.prefetch_after(&branch, index as usize);
+            if height > 2 {
+                self.asked = 0..0;
+            } else {
+                self.prefetch_beyond(&branch, index, back);
             }
             self.descend_edge(Ref(child), height - 1, back)?;
             self.check_order(old, back)?;
@@ -223,27 +272,48 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
         Ok(false)
     }
 
-    /// Asks for what comes after child `i`: of the next page the records, whose place its header
-    /// tells, which was asked for one step ago; of the one behind it the header.
-    fn prefetch_after(&self, branch: &Branch<'p>, i: usize) {
-        if let Ok(next) = branch.child(i + 1) {
-            self.pages.prefetch_heap(Ref(next));
+    /// Asks for what comes beyond child `i`: of the next page the records, whose place its header
+    /// tells, if that was asked for before; of those beyond it the headers.
+    #[inline(always)]
+    fn prefetch_beyond(&mut self, branch: &Branch<'p>, i: u32, back: bool) {
+        let step = |i: u32| if back { i.checked_sub(1) } else { i.checked_add(1) };
+        let Some(mut next) = step(i) else { return };
+        if self.asked.contains(&next) {
+            if let Ok(child) = branch.child(next as usize) {
+                self.pages.prefetch_heap(Ref(child));
+            }
+            let Some(second) = step(next) else { return };
+            next = second;
         }
-        if let Ok(second) = branch.child(i + 2) {
-            self.pages.prefetch(Ref(second));
+        if !self.asked.contains(&next) {
+            self.prefetch_headers(branch, next, back);
+        }
+    }
+
+    /// Asks for the headers of several pages from child `next` on. The CPU waits for the address of
+    /// each page to be translated, but for those of several together.
+    #[inline(always)]
+    fn prefetch_headers(&mut self, branch: &Branch<'p>, next: u32, back: bool) {
+        self.asked = match back {
+            true => (next + 1).saturating_sub(AHEAD)..next + 1,
+            false => next..next.saturating_add(AHEAD).min(branch.count() as u32),
+        };
+        for child in self.asked.clone() {
+            if let Ok(child) = branch.child(child as usize) {
+                self.pages.prefetch(Ref(child));
+            }
         }
     }
 
     /// The cursor is going to walk on: asks for the records of its leaf, and for the leaves behind.
-    pub(crate) fn prefetch_around(&self) {
+    pub(crate) fn prefetch_around(&mut self) {
         let Some((at, ..)) = self.position() else { return };
         self.pages.prefetch_heap(at);
         let steps = self.path.steps();
-        if let Some(step) = steps.len().checked_sub(2).and_then(|up| steps.get(up))
+        if let Some(step) = steps.len().checked_sub(2).and_then(|up| steps.get(up)).copied()
             && let Ok(branch) = branch_at(&self.pages, step.page, 1)
         {
-            let behind = [1, 2].map(|i| branch.child(step.index as usize + i));
-            behind.into_iter().flatten().for_each(|child| self.pages.prefetch(Ref(child)));
+            self.prefetch_headers(&branch, step.index + 1, false);
         }
     }
 

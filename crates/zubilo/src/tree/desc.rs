@@ -138,6 +138,12 @@ pub(crate) struct TreeDesc {
 }
 
 impl TreeDesc {
+    /// The root and how many levels there are from it down.
+    #[inline(always)]
+    pub(crate) fn top(&self) -> (Ref, u8) {
+        (self.root, self.depth)
+    }
+
     /// An empty tree.
     pub(crate) fn empty(table: u32, options: TreeOptions) -> TreeDesc {
         TreeDesc {

@@ -22,6 +22,8 @@ use super::{Pages, Path, Ref, RunRef, Tree, TreeDesc};
 pub(crate) struct Finger {
     path: Path,
     live: bool,
+    /// Whether the leaf is the last of all, once somebody has asked.
+    last: Option<bool>,
 }
 
 impl Finger {
@@ -32,8 +34,8 @@ impl Finger {
 
     /// Whether the leaf of the last change is known and is the last of all.
     #[inline]
-    pub(super) fn is_last_leaf(&self) -> bool {
-        self.live && self.path.is_rightmost()
+    pub(super) fn is_last_leaf(&mut self) -> bool {
+        self.live && *self.last.get_or_insert_with(|| self.path.is_rightmost())
     }
 
     /// The leaf of the last change.
@@ -190,14 +192,13 @@ pub(crate) fn last_key<'w>(ws: &'w Workspace, tree: &Tree) -> Result<Option<&'w 
         let last = leaf.key(leaf.count().saturating_sub(1));
         return last.map(Some).map_err(step.page.damaged());
     }
-    let mut cursor = Cursor::<_, Leaf<'_>>::new(view, tree.desc, tree.order.clone());
+    let mut cursor = Cursor::<_, Leaf<'_>>::new(view, &tree.desc, tree.order.clone());
     cursor.last()?;
     cursor.key()
 }
 
 pub(super) fn keep_finger(tree: &mut Tree, path: Path) {
-    tree.finger.path = path;
-    tree.finger.live = true;
+    tree.finger = Finger { path, live: true, last: None };
 }
 
 fn first_entry(ws: &mut Workspace, tree: &mut Tree, key: &[u8], shape: Shape<'_>) -> Result<Place> {

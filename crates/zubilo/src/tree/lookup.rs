@@ -136,7 +136,8 @@ pub(crate) fn descend<'p, P: Pages<'p>>(
     key: &SearchKey<'_>,
     path: &mut Path,
 ) -> Result<bool> {
-    descend_by::<P, Leaf<'p>>(pages, desc, order, key, path, |p, child, _| p.prefetch(child))
+    let prefetch = |p: &P, child, _| p.prefetch(child);
+    descend_by::<P, Leaf<'p>>(pages, desc.top(), order, key, path, prefetch).map(is_found)
 }
 
 /// As `descend`, to a leaf that is likely to be copied: asks for all of it at once.
@@ -148,10 +149,11 @@ pub(crate) fn descend_to_change<'p, P: Pages<'p>>(
     key: &SearchKey<'_>,
     path: &mut Path,
 ) -> Result<bool> {
-    descend_by::<P, Leaf<'p>>(pages, desc, order, key, path, |pages, child, level| match level {
+    let prefetch = |pages: &P, child, level| match level {
         1 => pages.prefetch_page(child),
         _ => pages.prefetch(child),
-    })
+    };
+    descend_by::<P, Leaf<'p>>(pages, desc.top(), order, key, path, prefetch).map(is_found)
 }
 
 /// As `descend`, in a tree with leaves of any kind.
@@ -164,24 +166,33 @@ pub(crate) fn descend_items<'p, P: Pages<'p>>(
 ) -> Result<bool> {
     let mut buf = NormBuf::default();
     let key = SearchKey::new(order, key, &mut buf);
-    descend_by::<P, Items<'p>>(pages, desc, order, &key, path, |p, child, _| p.prefetch(child))
+    let prefetch = |p: &P, child, _| p.prefetch(child);
+    descend_by::<P, Items<'p>>(pages, desc.top(), order, &key, path, prefetch).map(is_found)
 }
 
+/// Whether the key is there, and the leaf at the end of the way; none in an empty tree.
+type End<L> = (bool, Option<(Ref, L)>);
+
+fn is_found<L>((found, _): End<L>) -> bool {
+    found
+}
+
+/// As `descend`, from a root and its depth; asks for each page on the way by `prefetch`.
 #[inline(always)]
 pub(crate) fn descend_by<'p, P: Pages<'p>, L: LeafPage<'p>>(
     pages: &P,
-    desc: &TreeDesc,
+    (root, depth): (Ref, u8),
     order: &Order,
     key: &SearchKey<'_>,
     path: &mut Path,
     prefetch: impl Fn(&P, Ref, u8),
-) -> Result<bool> {
+) -> Result<End<L>> {
     path.clear();
-    if desc.depth == 0 {
-        return Ok(false);
+    if depth == 0 {
+        return Ok((false, None));
     }
-    let mut at = desc.root;
-    for level in (1..desc.depth).rev() {
+    let mut at = root;
+    for level in (1..depth).rev() {
         let branch = branch_at(pages, at, level)?;
         let i = branch.search(order, key).map_err(at.damaged())?;
         let child = Ref(branch.child(i).map_err(at.damaged())?);
@@ -193,5 +204,5 @@ pub(crate) fn descend_by<'p, P: Pages<'p>, L: LeafPage<'p>>(
     let found = leaf.search(order, key).map_err(at.damaged())?;
     let (Ok(i) | Err(i)) = found;
     path.push(at, i, leaf.count());
-    Ok(found.is_ok())
+    Ok((found.is_ok(), Some((at, leaf))))
 }

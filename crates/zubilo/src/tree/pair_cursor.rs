@@ -110,7 +110,7 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
     pub(crate) fn new(pages: P, tree: &Tree) -> PairCursor<'p, P> {
         PairCursor {
             pages,
-            keys: Cursor::new(pages, tree.desc, tree.order.clone()),
+            keys: Cursor::new(pages, &tree.desc, tree.order.clone()),
             values: ValueCursor::One(false),
             order: tree.values.clone(),
             duplicates: tree.desc.options.has_duplicates(),
@@ -128,7 +128,7 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
         if stand != Stand::On {
             return Ok(cursor);
         }
-        cursor.keys = Cursor::resume(pages, tree.desc, tree.order.clone(), path)?;
+        cursor.keys = Cursor::resume(pages, &tree.desc, tree.order.clone(), path)?;
         if !cursor.duplicates {
             return Ok(cursor);
         }
@@ -137,7 +137,7 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
             (Some((_, Values::Set(set))), ValuePlace::Set(i)) => ValueCursor::Set(set, i),
             (Some((_, Values::Tree(desc))), ValuePlace::Tree(path)) => {
                 let order = cursor.order.clone();
-                let tree = Cursor::resume(pages, desc, order, path)?;
+                let tree = Cursor::resume(pages, &desc, order, path)?;
                 ValueCursor::Tree(Box::new(tree), desc.entries)
             }
             _ => ValueCursor::One(false),
@@ -266,7 +266,7 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
                 ValueCursor::Set(set, i)
             }
             Some((_, Values::Tree(desc))) => {
-                let mut cursor = Cursor::new(self.pages, desc, self.order.clone());
+                let mut cursor = Cursor::new(self.pages, &desc, self.order.clone());
                 if last {
                     cursor.last()?
                 } else {
@@ -337,7 +337,7 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
                 Ok(found.is_ok())
             }
             Values::Tree(desc) => {
-                let mut cursor = Cursor::new(self.pages, desc, self.order.clone());
+                let mut cursor = Cursor::new(self.pages, &desc, self.order.clone());
                 let found = cursor.seek_or_behind(value)?;
                 self.values = ValueCursor::Tree(Box::new(cursor), desc.entries);
                 Ok(found)

@@ -160,7 +160,7 @@ impl<'p, P: Pages<'p>> PairRange<'p, P> {
 
     /// A cursor on the first record of the range.
     fn first(&self) -> Result<Cursor<'p, P>> {
-        let mut cursor = Cursor::new(self.pages, self.desc, self.order.clone());
+        let mut cursor = Cursor::new(self.pages, &self.desc, self.order.clone());
         match &self.bounds.start {
             Bound::Unbounded => cursor.first()?,
             Bound::Included(key) => drop(cursor.seek(key)?),
@@ -175,7 +175,7 @@ impl<'p, P: Pages<'p>> PairRange<'p, P> {
 
     /// A cursor on the last record of the range.
     fn last(&self) -> Result<Cursor<'p, P>> {
-        let mut cursor = Cursor::new(self.pages, self.desc, self.order.clone());
+        let mut cursor = Cursor::new(self.pages, &self.desc, self.order.clone());
         let (key, stay) = match &self.bounds.end {
             Bound::Unbounded => (None, false),
             Bound::Included(key) => (Some(key), true),

@@ -139,11 +139,13 @@ fn descend_to_insert(
     }
     let mut buf = NormBuf::default();
     let search = SearchKey::new(order, value, &mut buf);
-    descend_by::<_, Items<'_>>(view, desc, order, &search, path, |view, child, level| {
+    let prefetch = |view: &View<'_>, child, level| {
         if level == 1 {
             view.prefetch_to_change(child);
         }
-    })
+    };
+    let (found, _) = descend_by::<_, Items<'_>>(view, desc.top(), order, &search, path, prefetch)?;
+    Ok(found)
 }
 
 /// Nothing changes: the way is kept for the next one.

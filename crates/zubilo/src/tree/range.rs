@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::page::{Entry, Leaf, NormBuf, Order, SearchKey};
 
 use super::cursor::Cursor;
@@ -16,11 +16,48 @@ use super::{Pages, Ref, TreeDesc};
 /// A key and its value.
 pub(crate) type Pair<'p> = (&'p [u8], &'p [u8]);
 
+/// Keys up to this length are copied without an allocation.
+const SHORT: usize = 46;
+
+/// A copy of a key.
+#[derive(Clone)]
+pub(crate) enum OwnedKey {
+    /// So many bytes of an array.
+    Short(u8, [u8; SHORT]),
+    Long(Box<[u8]>),
+}
+
+impl From<&[u8]> for OwnedKey {
+    #[inline]
+    fn from(key: &[u8]) -> OwnedKey {
+        let mut bytes = [0; SHORT];
+        match bytes.get_mut(..key.len()) {
+            Some(place) => {
+                place.copy_from_slice(key);
+                OwnedKey::Short(key.len() as u8, bytes)
+            }
+            None => OwnedKey::Long(key.into()),
+        }
+    }
+}
+
+impl std::ops::Deref for OwnedKey {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            OwnedKey::Short(len, bytes) => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            OwnedKey::Long(key) => key,
+        }
+    }
+}
+
 /// Both bounds of a range, owned.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Bounds {
-    pub(crate) start: Bound<Vec<u8>>,
-    pub(crate) end: Bound<Vec<u8>>,
+    pub(crate) start: Bound<OwnedKey>,
+    pub(crate) end: Bound<OwnedKey>,
 }
 
 impl Bounds {
@@ -58,9 +95,11 @@ impl Bounds {
 }
 
 fn index_of(order: &Order, at: Ref, leaf: &Leaf<'_>, key: &[u8], behind: bool) -> Result<usize> {
-    let mut buf = NormBuf::default();
-    let key = SearchKey::new(order, key, &mut buf);
-    Ok(match leaf.search(order, &key).map_err(at.damaged())? {
+    let found = match order.as_it_is(key) {
+        Some(key) => leaf.search(order, &key),
+        None => leaf.search(order, &SearchKey::new(order, key, &mut NormBuf::default())),
+    };
+    Ok(match found.map_err(at.damaged())? {
         Ok(i) => i + usize::from(behind),
         Err(i) => i,
     })
@@ -69,8 +108,6 @@ fn index_of(order: &Order, at: Ref, leaf: &Leaf<'_>, key: &[u8], behind: bool) -
 /// One end of the range: a cursor, and in its leaf the entries [low, high) still to come.
 struct Side<'p, P: Pages<'p>> {
     cursor: Cursor<'p, P>,
-    at: Ref,
-    leaf: Leaf<'p>,
     low: usize,
     high: usize,
     /// The range ends in this leaf.
@@ -86,30 +123,60 @@ pub(crate) struct Run<'p> {
 }
 
 impl<'p, P: Pages<'p>> Side<'p, P> {
+    #[inline(always)]
+    fn new(cursor: Cursor<'p, P>) -> Side<'p, P> {
+        Side { cursor, low: 0, high: 0, final_leaf: false }
+    }
+
+    /// The leaf; none before the start and at the end.
+    #[inline(always)]
+    fn leaf(&self) -> Option<(Ref, Leaf<'p>)> {
+        let (at, leaf, _) = self.cursor.position()?;
+        Some((at, leaf))
+    }
+
     /// Takes over the leaf that the cursor has come to from the left.
-    fn enter_forward(&mut self, bounds: &Bounds, order: &Order) -> Result<()> {
+    #[inline(always)]
+    fn enter_forward(&mut self, bounds: &Bounds) -> Result<()> {
+        (self.low, self.high) = (0, 0);
         if let Some((at, leaf, index)) = self.cursor.position() {
-            let high = bounds.high_in(order, at, &leaf)?;
-            (self.at, self.leaf, self.low, self.high) = (at, leaf, index, high);
+            let high = bounds.high_in(self.cursor.order(), at, &leaf)?;
+            (self.low, self.high) = (index, high);
             self.final_leaf = high < leaf.count();
+        }
+        Ok(())
+    }
+
+    /// Takes over the leaf that the cursor has come to from the right.
+    fn enter_back(&mut self, bounds: &Bounds) -> Result<()> {
+        (self.low, self.high) = (0, 0);
+        if let Some((at, leaf, _)) = self.cursor.position() {
+            self.high = bounds.high_in(self.cursor.order(), at, &leaf)?;
+            self.low = bounds.low_in(self.cursor.order(), at, &leaf)?;
+            self.final_leaf = self.low > 0;
         }
         Ok(())
     }
 }
 
-/// A range from both ends.
+/// An end of a range.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Front,
+    Back,
+}
+
+/// A range from both ends. Its users move it about, so it is kept small: most ranges are walked from
+/// one end only.
 pub(crate) struct Range<'p, P: Pages<'p>> {
-    pages: P,
-    desc: TreeDesc,
-    order: Order,
     bounds: Bounds,
-    front: Option<Side<'p, P>>,
-    back: Option<Side<'p, P>>,
-    started: (bool, bool),
+    /// The end that was asked for first; its cursor gives pages and order to both.
+    near: Side<'p, P>,
+    near_is: Option<End>,
+    /// The other end.
+    far: Option<Box<Side<'p, P>>>,
     done: bool,
     warm: Warm,
-    /// To be told before the end.
-    failure: Option<Error>,
 }
 
 /// Entries of the first run: many ranges are asked for one or two only.
@@ -124,40 +191,58 @@ enum Warm {
 }
 
 impl<'p, P: Pages<'p>> Range<'p, P> {
-    pub(crate) fn new(pages: P, desc: TreeDesc, order: Order, bounds: Bounds) -> Range<'p, P> {
-        let done = desc.depth == 0 || bounds.is_empty(&order);
-        Range {
-            pages,
-            desc,
-            order,
-            bounds,
-            front: None,
-            back: None,
-            started: (false, false),
-            done,
-            warm: Warm::Untouched,
-            failure: None,
+    /// What lies between the bounds; nothing if it has `ended` before it began.
+    #[inline(always)]
+    pub(crate) fn new(
+        pages: P,
+        desc: &TreeDesc,
+        order: Order,
+        bounds: Bounds,
+        ended: bool,
+    ) -> Range<'p, P> {
+        let done = ended || desc.depth == 0 || bounds.is_empty(&order);
+        let near = Side::new(Cursor::new(pages, desc, order));
+        Range { bounds, near, near_is: None, far: None, done, warm: Warm::Untouched }
+    }
+
+    /// One of the ends, if it has been asked for.
+    #[inline(always)]
+    fn side(&mut self, end: End) -> Option<&mut Side<'p, P>> {
+        match self.near_is {
+            None => None,
+            Some(near) if near == end => Some(&mut self.near),
+            Some(_) => self.far.as_deref_mut(),
         }
     }
 
-    /// A range that gives nothing but an error.
-    pub(crate) fn failed(pages: P, desc: TreeDesc, order: Order, error: Error) -> Range<'p, P> {
-        let bounds = Bounds { start: Bound::Unbounded, end: Bound::Unbounded };
-        let range = Range::new(pages, desc, order, bounds);
-        Range { done: true, failure: Some(error), ..range }
+    /// The front and the back, if they have come to the same leaf.
+    #[inline(always)]
+    fn met(&mut self) -> Option<(&mut Side<'p, P>, &mut Side<'p, P>)> {
+        let (near, far) = (&mut self.near, self.far.as_deref_mut()?);
+        if near.leaf()?.0 != far.leaf()?.0 {
+            return None;
+        }
+        Some(if self.near_is == Some(End::Front) { (near, far) } else { (far, near) })
     }
 
-    fn front_side(&self, cursor: Cursor<'p, P>) -> Result<Option<Side<'p, P>>> {
-        let Some((at, leaf, _)) = cursor.position() else { return Ok(None) };
-        let mut side = Side { cursor, at, leaf, low: 0, high: 0, final_leaf: false };
-        side.enter_forward(&self.bounds, &self.order)?;
-        Ok(Some(side))
+    /// Makes a place for an end that is asked for for the first time.
+    #[inline(always)]
+    fn make_side(&mut self, end: End) -> (&mut Side<'p, P>, &Bounds) {
+        let side = match self.near_is {
+            None => {
+                self.near_is = Some(end);
+                &mut self.near
+            }
+            Some(_) => self.far.insert(Box::new(Side::new(self.near.cursor.another()))),
+        };
+        (side, &self.bounds)
     }
 
+    #[inline(always)]
     fn start_front(&mut self) -> Result<()> {
-        self.started.0 = true;
-        let mut cursor = Cursor::new(self.pages, self.desc, self.order.clone());
-        match &self.bounds.start {
+        let (side, bounds) = self.make_side(End::Front);
+        let cursor = &mut side.cursor;
+        match &bounds.start {
             Bound::Unbounded => cursor.first()?,
             Bound::Included(key) => drop(cursor.seek(key)?),
             Bound::Excluded(key) => {
@@ -166,37 +251,28 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
                 }
             }
         }
-        self.front = self.front_side(cursor)?;
-        Ok(())
+        side.enter_forward(bounds)
     }
 
     fn start_back(&mut self) -> Result<()> {
-        self.started.1 = true;
-        let mut cursor = Cursor::new(self.pages, self.desc, self.order.clone());
-        match &self.bounds.end {
+        let (side, bounds) = self.make_side(End::Back);
+        let cursor = &mut side.cursor;
+        match &bounds.end {
             Bound::Unbounded => cursor.last()?,
             Bound::Included(key) | Bound::Excluded(key) => drop(cursor.seek_gap(key)?),
         }
         if let Some((at, leaf, _)) = cursor.position()
-            && self.bounds.high_in(&self.order, at, &leaf)? == 0
+            && bounds.high_in(cursor.order(), at, &leaf)? == 0
         {
             cursor.prev_leaf()?;
         }
-        self.back = self.back_side(cursor)?;
-        Ok(())
-    }
-
-    fn back_side(&self, cursor: Cursor<'p, P>) -> Result<Option<Side<'p, P>>> {
-        let Some((at, leaf, _)) = cursor.position() else { return Ok(None) };
-        let high = self.bounds.high_in(&self.order, at, &leaf)?;
-        let low = self.bounds.low_in(&self.order, at, &leaf)?;
-        Ok(Some(Side { cursor, at, leaf, low, high, final_leaf: low > 0 }))
+        side.enter_back(bounds)
     }
 
     #[inline(always)]
     fn pair(&self, at: Ref, leaf: &Leaf<'p>, i: usize) -> Result<Pair<'p>> {
         let entry = leaf.entry(i).map_err(at.damaged())?;
-        Ok((entry.key, value_of(&self.pages, at, &entry)?))
+        Ok((entry.key, value_of(self.near.cursor.pages(), at, &entry)?))
     }
 
     /// All entries that the front has in its leaf, for the caller to go through by itself; none
@@ -204,24 +280,27 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
     /// be given back.
     pub(crate) fn take_run(&mut self) -> Result<Option<Run<'p>>> {
         while !self.done {
-            if let Some(side) = &mut self.front
+            let warm = self.warm;
+            if let Some(side) = self.side(End::Front)
                 && side.low < side.high
+                && let Some((at, leaf)) = side.leaf()
             {
                 let mut end = side.high;
-                match self.warm {
+                let next = match warm {
                     Warm::Untouched if end - side.low > FIRST_RUN => {
                         end = side.low + FIRST_RUN;
-                        self.warm = Warm::Begun;
+                        Warm::Begun
                     }
                     Warm::Begun => {
                         side.cursor.prefetch_around();
-                        self.warm = Warm::Running;
+                        Warm::Running
                     }
-                    _ => {}
-                }
-                let offsets = side.leaf.offsets().get(side.low..end).unwrap_or_default();
+                    same => same,
+                };
+                let offsets = leaf.offsets().get(side.low..end).unwrap_or_default();
                 side.low = end;
-                return Ok(Some(Run { at: side.at, page: side.leaf.page(), offsets }));
+                self.warm = next;
+                return Ok(Some(Run { at, page: leaf.page(), offsets }));
             }
             match self.advance_front() {
                 Ok(true) => {}
@@ -232,15 +311,18 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
                 }
             }
         }
-        self.failure.take().map_or(Ok(None), Err)
+        Ok(None)
     }
 
     /// Takes back the last `rest` entries of the run that was taken.
     pub(crate) fn give_back(&mut self, rest: usize) {
-        if let Some(side) = &mut self.front {
-            side.low = side.low.saturating_sub(rest);
+        if let Some(front) = self.side(End::Front) {
+            front.low = front.low.saturating_sub(rest);
         }
-        self.raise_back();
+        // What the front has given the back does not give again.
+        if let Some((front, back)) = self.met() {
+            back.low = front.low;
+        }
     }
 
     /// Ends the range, after an error outside.
@@ -250,36 +332,41 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
 
     /// The value of an entry of a run.
     pub(crate) fn value(&self, at: Ref, entry: &Entry<'p>) -> Result<&'p [u8]> {
-        value_of(&self.pages, at, entry)
+        value_of(self.near.cursor.pages(), at, entry)
     }
 
     /// To the next leaf of the front; false at the end of the range.
     #[cold]
     fn advance_front(&mut self) -> Result<bool> {
-        if !self.started.0 {
-            self.start_front()?;
-        } else {
-            let Some(side) = &mut self.front else { return Ok(false) };
-            let met = self.back.as_ref().is_some_and(|b| b.at == side.at);
-            if side.final_leaf || met || !side.cursor.next_leaf()? {
-                self.front = None;
+        let met = self.met().is_some();
+        let bounds = &self.bounds;
+        let side = match self.near_is {
+            Some(End::Front) => Some(&mut self.near),
+            _ => self.far.as_deref_mut(),
+        };
+        if let Some(side) = side {
+            if side.leaf().is_none() || side.final_leaf || met || !side.cursor.next_leaf()? {
+                side.cursor.leave();
                 return Ok(false);
             }
-            // In place: a side is too large to be moved for each leaf.
-            side.enter_forward(&self.bounds, &self.order)?;
+            side.enter_forward(bounds)?;
+        } else {
+            self.start_front()?;
         }
-        self.meet();
-        Ok(self.front.is_some())
+        Ok(self.meet(End::Front))
     }
 
     fn try_next_back(&mut self) -> Result<Option<Pair<'p>>> {
         loop {
-            if let Some(side) = &mut self.back
+            if let Some(side) = self.side(End::Back)
                 && side.low < side.high
+                && let Some((at, leaf)) = side.leaf()
             {
                 side.high -= 1;
-                let (at, leaf, i) = (side.at, side.leaf, side.high);
-                self.lower_front(at, i);
+                let i = side.high;
+                if let Some((front, _)) = self.met() {
+                    front.high = front.high.min(i);
+                }
                 return self.pair(at, &leaf, i).map(Some);
             }
             if !self.advance_back()? {
@@ -290,52 +377,39 @@ impl<'p, P: Pages<'p>> Range<'p, P> {
 
     #[cold]
     fn advance_back(&mut self) -> Result<bool> {
-        if !self.started.1 {
-            self.start_back()?;
-        } else {
-            let Some(mut side) = self.back.take() else { return Ok(false) };
-            let met = self.front.as_ref().is_some_and(|f| f.at == side.at);
-            if side.final_leaf || met || !side.cursor.prev_leaf()? {
+        let met = self.met().is_some();
+        let bounds = &self.bounds;
+        let side = match self.near_is {
+            Some(End::Back) => Some(&mut self.near),
+            _ => self.far.as_deref_mut(),
+        };
+        if let Some(side) = side {
+            if side.leaf().is_none() || side.final_leaf || met || !side.cursor.prev_leaf()? {
+                side.cursor.leave();
                 return Ok(false);
             }
-            self.back = self.back_side(side.cursor)?;
+            side.enter_back(bounds)?;
+        } else {
+            self.start_back()?;
         }
-        self.meet();
-        Ok(self.back.is_some())
+        Ok(self.meet(End::Back))
     }
 
-    /// Both ends in one leaf share what is left there.
-    fn meet(&mut self) {
-        if let (Some(front), Some(back)) = (&mut self.front, &mut self.back)
-            && front.at == back.at
-        {
+    /// After a move of one end, whether it has come to a leaf. Both ends in one leaf share what is
+    /// left there.
+    #[inline(always)]
+    fn meet(&mut self, moved: End) -> bool {
+        if let Some((front, back)) = self.met() {
             back.low = front.low;
             front.high = front.high.min(back.high);
         }
+        self.side(moved).is_some_and(|side| side.leaf().is_some())
     }
 
-    fn lower_front(&mut self, at: Ref, high: usize) {
-        if let Some(front) = &mut self.front
-            && front.at == at
-        {
-            front.high = front.high.min(high);
-        }
-    }
-
-    fn raise_back(&mut self) {
-        if let (Some(front), Some(back)) = (&self.front, &mut self.back)
-            && front.at == back.at
-        {
-            back.low = front.low;
-        }
-    }
-}
-
-impl<'p, P: Pages<'p>> Range<'p, P> {
     /// The last pair not yet given.
     pub(crate) fn next_back(&mut self) -> Option<Result<Pair<'p>>> {
         if self.done {
-            return self.failure.take().map(Err);
+            return None;
         }
         let item = self.try_next_back().transpose();
         self.done = !matches!(item, Some(Ok(_)));

@@ -9,7 +9,7 @@ use crate::page::{NormBuf, Order, SearchKey, branch, leaf};
 
 use super::insert::{broken_path, touch_path};
 use super::lookup::{descend, leaf_at};
-use super::range::Bounds;
+use super::range::{Bounds, OwnedKey};
 use super::remove::{drop_entries, rebalance};
 use super::{Path, Ref, Tree};
 
@@ -77,7 +77,7 @@ fn next_piece(
 fn seek_start(
     ws: &Workspace,
     tree: &Tree,
-    start: &Bound<Vec<u8>>,
+    start: &Bound<OwnedKey>,
     path: &mut Path,
 ) -> Result<usize> {
     let (key, behind) = match start {

@@ -109,7 +109,7 @@ impl<'p> Values<'p> {
                 if !descend_items(pages, desc, order, value, &mut path)? {
                     return Ok(None);
                 }
-                Cursor::<P, Items<'p>>::resume(*pages, *desc, order.clone(), path)?.key()
+                Cursor::<P, Items<'p>>::resume(*pages, desc, order.clone(), path)?.key()
             }
         }
     }
@@ -157,7 +157,7 @@ impl<'p, P: Pages<'p>> End<'p, P> {
 
 impl<'p, P: Pages<'p>> Ends<'p, P> {
     fn cursor(&self) -> Cursor<'p, P, Items<'p>> {
-        Cursor::new(self.pages, self.desc, self.order.clone())
+        Cursor::new(self.pages, &self.desc, self.order.clone())
     }
 
     #[inline]

@@ -188,7 +188,7 @@ impl WriteTxn {
             return Ok(None);
         }
         let view = self.ws.view();
-        let mut cursor = Cursor::<_, Leaf<'_>>::new(view, self.main.desc, Order::Bytes);
+        let mut cursor = Cursor::<_, Leaf<'_>>::new(view, &self.main.desc, Order::Bytes);
         match name {
             Some(name) => drop(cursor.seek(name)?),
             None => cursor.first()?,

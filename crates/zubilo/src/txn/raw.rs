@@ -169,7 +169,7 @@ impl ReadTxn {
         mut each: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let pages = self.snapshot();
-        let mut cursor = Cursor::new(pages, self.root().main, Order::Bytes);
+        let mut cursor = Cursor::new(pages, &self.root().main, Order::Bytes);
         cursor.first()?;
         while let Some((at, entry)) = cursor.entry()? {
             if entry.kind != ValueKind::Tree {

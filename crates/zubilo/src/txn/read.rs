@@ -222,7 +222,7 @@ pub(crate) fn table_names<'p, P: crate::tree::Pages<'p>>(
     main: &TreeDesc,
 ) -> Result<Vec<Vec<u8>>> {
     let mut names = Vec::new();
-    let mut cursor = cursor::Cursor::new(*pages, *main, Order::Bytes);
+    let mut cursor = cursor::Cursor::new(*pages, main, Order::Bytes);
     cursor.first()?;
     while let Some((_, entry)) = cursor.entry()? {
         if entry.kind == ValueKind::Tree {

@@ -7,7 +7,7 @@ use crate::dirty::View;
 use crate::error::{Error, Result};
 use crate::page::{self, Entry, Order, ValueKind};
 use crate::tree::pair_range::PairRange;
-use crate::tree::range::{Bounds, Range, Run};
+use crate::tree::range::{Bounds, OwnedKey, Range};
 use crate::tree::values::{ValuesIter, first_value, values_of};
 use crate::tree::{self, Pages, Snapshot, Tree, TreeDesc, lookup};
 
@@ -47,7 +47,7 @@ impl TableStats {
 
 /// Turns any range of byte strings into bounds.
 pub(crate) fn bounds_of<K: AsRef<[u8]>>(range: impl RangeBounds<K>) -> Bounds {
-    let own = |bound: Bound<&K>| bound.map(|k| k.as_ref().to_vec());
+    let own = |bound: Bound<&K>| bound.map(|k| OwnedKey::from(k.as_ref()));
     Bounds { start: own(range.start_bound()), end: own(range.end_bound()) }
 }
 
@@ -70,11 +70,11 @@ pub(crate) fn prefix_bounds(order: &Order, prefix: &[u8]) -> Result<Bounds> {
     let end = match end.last_mut() {
         Some(last) => {
             *last += 1;
-            Bound::Excluded(turned(end))
+            Bound::Excluded(turned(end).as_slice().into())
         }
         None => Bound::Unbounded,
     };
-    Ok(Bounds { start: Bound::Included(prefix.to_vec()), end })
+    Ok(Bounds { start: Bound::Included(prefix.into()), end })
 }
 
 const NO_PREFIXES: Error =
@@ -88,80 +88,69 @@ pub struct Iter<'t> {
     page: &'t [u8],
     at: tree::Ref,
     inner: Either<'t>,
+    /// To be told before the end. The error lies here, and not in what the steps give back, so that
+    /// a step whose record is at hand moves nothing but the record's two slices.
+    failure: Option<Error>,
 }
 
 enum Either<'t> {
-    Read(Box<Range<'t, Snapshot<'t>>>),
-    Write(Box<Range<'t, View<'t>>>),
+    // In place: a search allocates nothing.
+    Read(Range<'t, Snapshot<'t>>),
+    Write(Range<'t, View<'t>>),
     /// Tables with many values under a key.
     ReadPairs(Box<PairRange<'t, Snapshot<'t>>>),
     WritePairs(Box<PairRange<'t, View<'t>>>),
 }
 
-/// What a refilled iterator has.
-enum Refill<'t> {
-    /// Records of a leaf.
-    Leaf(Run<'t>),
-    /// One pair.
-    Pair(Pair<'t>),
-    End,
-}
-
-fn leaf_or_end(run: Option<Run<'_>>) -> Refill<'_> {
-    run.map_or(Refill::End, Refill::Leaf)
-}
-
-fn pair_or_end<'t>(pair: Option<Result<Pair<'t>>>) -> Result<Refill<'t>> {
-    pair.map_or(Ok(Refill::End), |pair| pair.map(Refill::Pair))
-}
-
 impl<'t> Iter<'t> {
     /// The records that a read transaction finds inside bounds.
+    #[inline]
     pub(crate) fn reading(pages: Snapshot<'t>, tree: &Tree, bounds: Result<Bounds>) -> Iter<'t> {
-        Iter::new(match bounds {
-            Ok(bounds) if tree.desc.options.has_duplicates() => {
-                Either::ReadPairs(Box::new(PairRange::new(pages, tree, bounds)))
-            }
-            bounds => Either::Read(Box::new(range(pages, tree, bounds))),
-        })
+        let (bounds, failure) = or_all(bounds);
+        let inner = if tree.desc.options.has_duplicates() && failure.is_none() {
+            Either::ReadPairs(Box::new(PairRange::new(pages, tree, bounds)))
+        } else {
+            let ended = failure.is_some();
+            Either::Read(Range::new(pages, &tree.desc, tree.order.clone(), bounds, ended))
+        };
+        Iter { offsets: [].iter(), page: &[], at: tree::Ref::NONE, inner, failure }
     }
 
     /// The same for the write transaction.
+    #[inline]
     pub(crate) fn writing(pages: View<'t>, tree: &Tree, bounds: Result<Bounds>) -> Iter<'t> {
-        Iter::new(match bounds {
-            Ok(bounds) if tree.desc.options.has_duplicates() => {
-                Either::WritePairs(Box::new(PairRange::new(pages, tree, bounds)))
-            }
-            bounds => Either::Write(Box::new(range(pages, tree, bounds))),
-        })
-    }
-
-    fn new(inner: Either<'t>) -> Iter<'t> {
-        Iter { offsets: [].iter(), page: &[], at: tree::Ref::NONE, inner }
-    }
-
-    /// On to the next leaf, or the next pair.
-    #[inline(never)]
-    fn refill(&mut self) -> Result<Option<Pair<'t>>> {
-        let refill = match &mut self.inner {
-            Either::Read(range) => leaf_or_end(range.take_run()?),
-            Either::Write(range) => leaf_or_end(range.take_run()?),
-            Either::ReadPairs(pairs) => pair_or_end(pairs.next())?,
-            Either::WritePairs(pairs) => pair_or_end(pairs.next())?,
+        let (bounds, failure) = or_all(bounds);
+        let inner = if tree.desc.options.has_duplicates() && failure.is_none() {
+            Either::WritePairs(Box::new(PairRange::new(pages, tree, bounds)))
+        } else {
+            let ended = failure.is_some();
+            Either::Write(Range::new(pages, &tree.desc, tree.order.clone(), bounds, ended))
         };
-        match refill {
-            Refill::Leaf(run) => {
+        Iter { offsets: [].iter(), page: &[], at: tree::Ref::NONE, inner, failure }
+    }
+
+    /// On to the next leaf, or the next pair, which it gives. At the end neither.
+    #[inline(always)]
+    fn refill(&mut self) -> Option<Pair<'t>> {
+        let run = match &mut self.inner {
+            Either::Read(range) => range.take_run(),
+            Either::Write(range) => range.take_run(),
+            Either::ReadPairs(pairs) => return kept(pairs.next()?, &mut self.failure),
+            Either::WritePairs(pairs) => return kept(pairs.next()?, &mut self.failure),
+        };
+        match run {
+            Ok(Some(run)) => {
                 (self.offsets, self.page, self.at) = (run.offsets.iter(), run.page, run.at);
-                Ok(None)
             }
-            Refill::Pair(pair) => Ok(Some(pair)),
-            Refill::End => Ok(None),
+            Ok(None) => {}
+            Err(error) => self.failure = Some(error),
         }
+        None
     }
 
     /// A large value, or a damaged record.
     #[cold]
-    fn slowly(&mut self, offset: usize) -> Result<Pair<'t>> {
+    fn slowly(&mut self, offset: usize) -> Option<Pair<'t>> {
         let entry = page::entry_at(self.page, offset).map_err(self.at.damaged());
         let value = entry.and_then(|entry| {
             let value = match &self.inner {
@@ -180,7 +169,29 @@ impl<'t> Iter<'t> {
                 Either::ReadPairs(_) | Either::WritePairs(_) => {}
             }
         }
-        value
+        kept(value, &mut self.failure)
+    }
+
+    /// The next pair, where that is no small record of the leaf at hand.
+    #[inline(never)]
+    fn next_slowly(&mut self) -> Option<Pair<'t>> {
+        if self.offsets.len() == 0 {
+            let pair = self.refill();
+            if pair.is_some() {
+                return pair;
+            }
+        }
+        let offset = usize::from(u16::from_le_bytes(*self.offsets.next()?));
+        match page::entry_at(self.page, offset) {
+            Ok(entry) if entry.kind == ValueKind::Inline => Some((entry.key, entry.value)),
+            _ => self.slowly(offset),
+        }
+    }
+
+    /// The error to be told, or the end.
+    #[cold]
+    fn end(&mut self) -> Option<Error> {
+        self.failure.take()
     }
 }
 
@@ -189,28 +200,27 @@ impl<'t> Iterator for Iter<'t> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(offset) = self.offsets.next() {
-                let offset = usize::from(u16::from_le_bytes(*offset));
-                return match page::entry_at(self.page, offset) {
-                    Ok(entry) if entry.kind == ValueKind::Inline => {
-                        Some(Ok((entry.key, entry.value)))
-                    }
-                    _ => Some(self.slowly(offset)),
-                };
+        if let Some(offset) = self.offsets.as_slice().first() {
+            let offset = usize::from(u16::from_le_bytes(*offset));
+            if let Ok(entry) = page::entry_at(self.page, offset)
+                && entry.kind == ValueKind::Inline
+            {
+                self.offsets.next();
+                return Some(Ok((entry.key, entry.value)));
             }
-            match self.refill() {
-                Ok(None) if self.offsets.len() == 0 => return None,
-                Ok(None) => {}
-                Ok(Some(pair)) => return Some(Ok(pair)),
-                Err(error) => return Some(Err(error)),
-            }
+        }
+        match self.next_slowly() {
+            Some(pair) => Some(Ok(pair)),
+            None => self.end().map(Err),
         }
     }
 }
 
 impl DoubleEndedIterator for Iter<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
+        if let Some(error) = self.end() {
+            return Some(Err(error));
+        }
         let rest = std::mem::take(&mut self.offsets).len();
         match &mut self.inner {
             Either::Read(range) => {
@@ -289,11 +299,23 @@ impl FusedIterator for ValueIter<'_> {}
 /// A record: key and value.
 type Pair<'t> = (&'t [u8], &'t [u8]);
 
-/// Iterators over the leaves of a tree.
-fn range<'t, P: Pages<'t>>(pages: P, tree: &Tree, bounds: Result<Bounds>) -> Range<'t, P> {
+/// The pair, or nothing, and the error is kept.
+fn kept<'t>(pair: Result<Pair<'t>>, failure: &mut Option<Error>) -> Option<Pair<'t>> {
+    match pair {
+        Ok(pair) => Some(pair),
+        Err(error) => {
+            *failure = Some(error);
+            None
+        }
+    }
+}
+
+/// Bounds, or instead of them any and why.
+#[inline(always)]
+fn or_all(bounds: Result<Bounds>) -> (Bounds, Option<Error>) {
     match bounds {
-        Ok(bounds) => Range::new(pages, tree.desc, tree.order.clone(), bounds),
-        Err(error) => Range::failed(pages, tree.desc, tree.order.clone(), error),
+        Ok(bounds) => (bounds, None),
+        Err(error) => (Bounds { start: Bound::Unbounded, end: Bound::Unbounded }, Some(error)),
     }
 }
 
