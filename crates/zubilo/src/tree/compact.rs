@@ -216,6 +216,16 @@ fn next_key(ws: &Workspace, path: &Path, d: usize) -> Result<Option<Vec<u8>>> {
     Ok(None)
 }
 
+/// Refuses a walk that would not get on: a damaged tree can lead in circles.
+fn forward(tree: &Tree, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+    match (from, to) {
+        (Some(from), Some(to)) if tree.order.compare(from, to).is_ge() => {
+            Err(tree.desc.root.damaged()(Damage("keys are not in order")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Makes the pages of a path down to step `d` changeable.
 pub(super) fn touch_until(
     ws: &mut Workspace,
@@ -262,6 +272,7 @@ fn pack_level(
             verify_beside(part.ws, &path, d)?;
             rebalance(part.ws, tree, &path, d)?;
         }
+        forward(tree, key.as_deref(), next.as_deref())?;
         let at_end = rest.is_none() && next.is_none();
         *key = rest.or(next);
         if at_end {
@@ -294,6 +305,7 @@ fn lower_pages(part: &mut Part<'_>, tree: &mut Tree, key: &mut Option<Vec<u8>>) 
             }
         }
         let rest = lower_children(part, tree, &mut path, d)?;
+        forward(tree, key.as_deref(), next.as_deref())?;
         let at_end = rest.is_none() && next.is_none();
         *key = rest.or(next);
         if at_end {
@@ -359,6 +371,7 @@ fn contents(part: &mut Part<'_>, tree: &mut Tree, spot: &mut Spot) -> Result<boo
                 return Ok(false);
             }
         }
+        forward(tree, spot.key.as_deref(), next.as_deref())?;
         let at_end = next.is_none();
         spot.key = next;
         if at_end || part.is_spent() {

@@ -5,7 +5,7 @@ use crate::dirty::Workspace;
 use crate::env::meta::{META_COUNT, StoredGeometry};
 use crate::env::{EnvInner, WriterState};
 use crate::error::{Error, Result};
-use crate::page::{Leaf, Order, ValueKind};
+use crate::page::{Damage, Leaf, Order, ValueKind};
 use crate::space::Extent;
 use crate::tree::compact::{LowerRun, Meter, Part, Spot, Task, advance, verify_way};
 use crate::tree::cursor::Cursor;
@@ -194,7 +194,12 @@ impl WriteTxn {
             None => cursor.first()?,
         }
         let mut passed = 0;
-        while let Some((_, entry)) = cursor.entry()? {
+        let mut before = name;
+        while let Some((at, entry)) = cursor.entry()? {
+            if before.is_some_and(|before| entry.key < before) {
+                return Err(at.damaged()(Damage("names are not in order")));
+            }
+            before = Some(entry.key);
             if entry.kind == ValueKind::Tree && Some(entry.key) != name {
                 return Ok(Some(entry.key.to_vec()));
             }

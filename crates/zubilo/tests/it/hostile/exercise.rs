@@ -1,6 +1,11 @@
 //! Everything that can be done with a store, on one that may be damaged.
 
-use zubilo::{Durability, Env, Error, Options, ReadTable, Result, Salvage, VerifyReads, WriteTxn};
+use std::time::Duration;
+
+use zubilo::{
+    CompactOptions, Durability, Env, Error, Options, ReadTable, Result, Salvage, VerifyReads,
+    WriteTxn,
+};
 
 use crate::common::Rng;
 use crate::common::memory::MemoryFile;
@@ -24,6 +29,8 @@ pub(super) fn all(file: &MemoryFile, rng: &mut Rng) -> bool {
     }
     full_check(&env);
     copies(&env);
+    let steps = CompactOptions::new().step(64 << 10, Duration::from_secs(1)).pause(Duration::ZERO);
+    fine(env.compact(&steps, &mut |_, _| true));
     fine(env.info().map(drop));
     fine(env.sync());
     env.close_without_sync();
