@@ -189,7 +189,10 @@ impl Field<'_> {
                 memory: stage.memory,
             };
             // Those before it have not written all that they will.
-            let to_come = |r: &Runner| stage.space().saturating_sub(crate::disk::usage(&r.dir).0);
+            let to_come = |r: &Runner| match stage.fill {
+                true => stage.growth(),
+                false => stage.space().saturating_sub(crate::disk::usage(&r.dir).0),
+            };
             let promised = runners.iter().map(to_come).sum();
             let (need, free) = (stage.space(), crate::disk::free(root).saturating_sub(promised));
             let (child, reply) = match Child::start(&self.program, entry.name) {

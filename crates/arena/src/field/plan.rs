@@ -23,11 +23,11 @@ pub(crate) struct Stage {
 impl Stage {
     /// Bytes of disk that an engine may need.
     pub(super) fn space(&self) -> u64 {
-        let value = match self.shape.values {
-            Values::Fixed(bytes) => bytes,
-            Values::Mixed => 1024,
-        };
-        let record = u64::from(value) + 64;
+        2 * self.shape.records * self.record() + self.growth() + (64 << 20)
+    }
+
+    /// Those of them that the work on a filled store may add.
+    pub(super) fn growth(&self) -> u64 {
         let grows = |task: &Task| match task.work {
             Work::Set => task.bound.ops,
             Work::Insert { batch, .. } => task.bound.ops.saturating_mul(batch),
@@ -36,8 +36,15 @@ impl Stage {
         // What only the clock bounds adds little to a store.
         let bounded = |records: &u64| *records < u64::from(u32::MAX);
         let added: u64 = self.tasks.iter().map(grows).filter(bounded).sum();
-        let records = 2 * self.shape.records + added * (self.rounds as u64 + 2);
-        records * record + (64 << 20)
+        added * (self.rounds as u64 + 2) * self.record()
+    }
+
+    /// Bytes of a record, at most or about.
+    fn record(&self) -> u64 {
+        match self.shape.values {
+            Values::Fixed(bytes) => u64::from(bytes) + 64,
+            Values::Mixed => 1024 + 64,
+        }
     }
 }
 
@@ -412,6 +419,18 @@ mod tests {
                 assert!(stage.memory.is_none_or(|bytes| records * 116 >= 4 * bytes), "{records}");
             }
         }
+    }
+
+    #[test]
+    fn what_rounds_add_is_counted() {
+        let stages = stages(Scale::FULL);
+        let of = |name| stages.iter().find(|s| s.name == name).unwrap();
+        let large = of("values of 64 MiB");
+        // Four of them in each of two rounds, before them to warm up, behind them to count calls.
+        assert_eq!(large.growth(), 4 * 4 * ((64 << 20) + 64));
+        assert_eq!(large.space(), large.growth() + 8 * ((64 << 20) + 64) + (64 << 20));
+        // Bounded by the clock alone.
+        assert_eq!(of("transactions").growth(), 0);
     }
 
     #[test]
