@@ -58,7 +58,7 @@ typedef void(MDB_rel_func)(MDB_val *item, void *oldptr, void *newptr, void *relc
 #define MDB_MAPASYNC 0x100000   /* as MDB_NOSYNC */
 #define MDB_NOTLS 0x200000      /* read transactions belong to no thread */
 #define MDB_NOLOCK 0x400000     /* no lock file: the program keeps writers and readers apart */
-#define MDB_NORDAHEAD 0x800000  /* accepted */
+#define MDB_NORDAHEAD 0x800000  /* the kernel does not read ahead */
 #define MDB_NOMEMINIT 0x1000000 /* accepted */
 
 /* Flags of a table, fixed when it is made. */

@@ -46,6 +46,10 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
         .max_readers(settings.max_readers)
         .mode(mode)
         .reserve(settings.extra.reserve().unwrap_or(RESERVE).max((wanted * 2).min(ADDRESSES / 2)));
+    let options = match flags & flag::NORDAHEAD {
+        0 => options,
+        _ => options.read_ahead(false),
+    };
     let options = settings.extra.apply(options);
     let store = options.open(&data).map_err(|error| explain(error, &data))?;
     let info = store.info()?;

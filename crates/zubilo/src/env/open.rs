@@ -156,6 +156,11 @@ fn start(
         // Advice: a kernel that has no huge pages for files is no error.
         let _ = data.advise(0, data.reserved(), Advice::HugePages);
     }
+    let fits = || data.len().is_ok_and(|len| len <= platform::memory_limit());
+    if !options.read_ahead.unwrap_or_else(fits) {
+        // Advice, too.
+        let _ = data.advise(0, data.reserved(), Advice::Random);
+    }
     let verifier = match options.verify {
         VerifyReads::Never => None,
         VerifyReads::Always => Some(Verifier::always()),

@@ -93,6 +93,7 @@ pub struct Options {
     pub(crate) mode: u32,
     pub(crate) verify: VerifyReads,
     pub(crate) huge_pages: bool,
+    pub(crate) read_ahead: Option<bool>,
     pub(crate) scrub: Option<Scrub>,
     pub(crate) logger: Option<Logger>,
     pub(crate) audit: bool,
@@ -116,6 +117,7 @@ impl Default for Options {
             mode: 0o644,
             verify: VerifyReads::Never,
             huge_pages: false,
+            read_ahead: None,
             scrub: None,
             logger: None,
             audit: false,
@@ -234,6 +236,15 @@ impl Options {
     /// scattered writes.
     pub fn huge_pages(mut self, yes: bool) -> Options {
         self.huge_pages = yes;
+        self
+    }
+
+    /// Whether the kernel reads ahead when a page is not in memory. Unless told: as long as the file, at
+    /// this open, is not longer than the memory that the process may use (the machine's, or the limit of
+    /// its control group). Beyond that what is read ahead drives out what is needed: a look-up
+    /// then costs megabytes. Walks through such a store are slower without.
+    pub fn read_ahead(mut self, yes: bool) -> Options {
+        self.read_ahead = Some(yes);
         self
     }
 

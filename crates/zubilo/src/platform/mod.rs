@@ -194,6 +194,12 @@ pub fn os_page_size() -> usize {
     system::os_page_size()
 }
 
+/// Bytes of memory that this process may use, the kernel's cache of its files included; a large
+/// number if unknown.
+pub(crate) fn memory_limit() -> u64 {
+    system::memory_limit()
+}
+
 /// The calling thread's number in the system.
 pub(crate) fn thread_id() -> u32 {
     system::thread_id()

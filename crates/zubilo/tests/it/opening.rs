@@ -466,3 +466,32 @@ fn opening_a_large_store_costs_no_more_than_a_small_one() {
 fn long_opening_ten_gigabytes_costs_no_more_than_one_megabyte() {
     opening_costs_the_same(10 << 30);
 }
+
+/// Whether the kernel was told that pages are wanted in no order, for the map of a file.
+fn wanted_in_no_order(path: &Path) -> bool {
+    let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+    let path = path.to_str().unwrap();
+    let of_file = maps.lines().skip_while(|line| !line.ends_with(path));
+    let flags = of_file.skip(1).find_map(|line| line.strip_prefix("VmFlags:"));
+    flags.expect("the map of the store").split_whitespace().any(|flag| flag == "rr")
+}
+
+#[test]
+fn the_kernel_reads_ahead_unless_it_shall_not() {
+    let (_dir, path) = fresh();
+    for (read_ahead, in_no_order) in [(None, false), (Some(true), false), (Some(false), true)] {
+        let options = match read_ahead {
+            Some(yes) => Options::new().read_ahead(yes),
+            None => Options::new(),
+        };
+        let env = options.open(&path).unwrap();
+        assert_eq!(wanted_in_no_order(&path), in_no_order, "{read_ahead:?}");
+        env.close().unwrap();
+    }
+    // A file longer than any memory; what is behind its end takes no room on the disk.
+    let env = Options::new().reserve(1 << 45).open(&path).unwrap();
+    env.close().unwrap();
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 43).unwrap();
+    let env = Options::new().reserve(1 << 45).open(&path).unwrap();
+    assert!(wanted_in_no_order(&path));
+}

@@ -1,7 +1,8 @@
-//! Linux: `file` is the data file and its maps, `lock` the primitives of the lock file,
-//! `memory` anonymous memory, `process` facts about processes. Every call that can be interrupted goes through [`retry`].
+//! Linux: `file` is the data file and its map, `lock` the primitives of the lock file,
+//! `memory` anonymous memory, `limit` how much of it there may be, `process` facts about processes. Every call that can be interrupted goes through [`retry`].
 
 mod file;
+mod limit;
 mod lock;
 mod memory;
 mod process;
@@ -11,6 +12,7 @@ mod tests;
 use std::io;
 
 pub(crate) use file::File;
+pub(crate) use limit::memory_limit;
 pub(crate) use lock::{LockFile, Locked, RobustMutex, SharedMap};
 pub(crate) use memory::{LARGE_PAGE, Memory};
 pub(crate) use process::{
