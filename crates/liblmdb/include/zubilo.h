@@ -261,11 +261,6 @@ int zubilo_scrub_report(MDB_env *env, zubilo_scrub *report);
 
 /* As mdb_env_copy2, or with a null path as mdb_env_copyfd2, telling how far it is. */
 int zubilo_copy(MDB_env *env, const char *path, int fd, unsigned flags, zubilo_progress *progress, void *ctx);
-/* Makes the store smaller in its place, in many short write transactions of its own: pages are filled to
- * so many hundredths (50 to 100; 0 is 98), what lies far out is moved to free pages further down, and
- * the file is cut. Tables with a caller's comparator are left alone. What was done until progress stops it
- * stays. Not from a thread with a write transaction. */
-int zubilo_compact(MDB_env *env, unsigned fill, zubilo_progress *progress, void *ctx);
 
 #ifdef __cplusplus
 }

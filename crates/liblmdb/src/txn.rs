@@ -202,7 +202,7 @@ pub(crate) fn writes_here(opened: &Opened) -> bool {
 
 /// What a map size allows: a little more than LMDB would, so that what fits there fits here; and
 /// for commits still more, so that in a full store something can be deleted.
-pub(crate) fn limit_of(map_size: u64) -> OwnLimit {
+fn limit_of(map_size: u64) -> OwnLimit {
     let soft = map_size.saturating_add((map_size / 16).min(8 << 20));
     OwnLimit { upper: map_size, soft, hard: soft.saturating_add((512 << 10) + map_size / 32) }
 }

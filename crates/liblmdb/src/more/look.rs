@@ -1,16 +1,15 @@
-//! Looking a store through: its pages, its damage, its figures, its readers; copies and compaction that
-//! tell how far they are.
+//! Looking a store through: its pages, its damage, its figures, its readers; copies that tell how far
+//! they are.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
 
-use zubilo::{CheckReport, CompactOptions, PageKind, PageVisit};
+use zubilo::{CheckReport, PageKind, PageVisit};
 
 use crate::env::{FIRST_TXN, MDB_env, copy_fd, copy_to, env_of, put_out};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, limit_of, live};
+use crate::txn::{MDB_txn, live};
 
 use super::given;
 
@@ -167,34 +166,6 @@ pub unsafe extern "C" fn zubilo_copy(
         };
         drop(progress);
         copied.map_err(|code| if told == 0 { code } else { Code(told) })
-    })
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_compact(
-    env: *mut MDB_env,
-    fill: c_uint,
-    progress: Option<Progress>,
-    context: *mut c_void,
-) -> c_int {
-    entry(env, || {
-        let this = env_of(env)?;
-        let store = &this.opened()?.store;
-        let mut options = CompactOptions::new();
-        let map_size = this.map_size.load(Ordering::Relaxed);
-        if map_size > 0 {
-            options = options.raw_limit(limit_of(map_size));
-        }
-        if fill != 0 {
-            options = options.fill(u8::try_from(fill).unwrap_or(u8::MAX));
-        }
-        let mut told = 0;
-        let compacted = store.compact(&options, &mut go_on(progress, context, &mut told));
-        match (compacted, told) {
-            (Ok(_), 0) => Ok(()),
-            (Err(error), 0) => Err(error.into()),
-            (_, told) => Err(Code(told)),
-        }
     })
 }
 

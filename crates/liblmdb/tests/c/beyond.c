@@ -435,12 +435,6 @@ static void copies(void)
 	IS(access(file, F_OK), -1);
 	calls = 0;
 	OK(zubilo_copy(env, there, -1, MDB_CP_COMPACT, progress, &calls));
-	calls = 0;
-	OK(zubilo_compact(env, 0, progress, &calls));
-	IS(calls > 0, 1);
-	IS(zubilo_compact(env, 20, NULL, NULL), EINVAL);
-	calls = -1000000;
-	IS(zubilo_compact(env, 100, progress, &calls), 55);
 	IS(zubilo_copy(env, there, -1, 0, NULL, NULL), EEXIST);
 	unlink(file);
 	int fd = open(file, O_WRONLY | O_CREAT, 0600);

@@ -181,7 +181,8 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
         self.descend(&key)
     }
 
-    #[inline(always)]
+    // One for both callers: it is long.
+    #[inline(never)]
     fn descend(&mut self, key: &SearchKey<'_>) -> Result<bool> {
         (self.leaf, self.asked) = (None, 0..0);
         let (top, path) = ((self.root, self.depth), &mut self.path);
