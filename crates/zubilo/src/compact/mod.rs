@@ -14,7 +14,6 @@ use crate::env::{Env, checkpoint};
 use crate::error::{Error, Result};
 use crate::tree::compact::{Meter, Task};
 use crate::txn::compact::{Account, Walk};
-use crate::txn::raw::OwnLimit;
 use crate::txn::{TableOptions, WriteTxn};
 
 /// Walks of one kind, at most: each finds less to do than the one before.
@@ -36,7 +35,6 @@ pub struct CompactOptions {
     step_time: Duration,
     pause: Duration,
     tables: Vec<(Vec<u8>, TableOptions)>,
-    limit: Option<OwnLimit>,
 }
 
 impl Default for CompactOptions {
@@ -49,7 +47,6 @@ impl Default for CompactOptions {
             step_time: Duration::from_millis(100),
             pause: Duration::from_millis(1),
             tables: Vec::new(),
-            limit: None,
         }
     }
 }
@@ -85,13 +82,6 @@ impl CompactOptions {
     /// left alone.
     pub fn table(mut self, name: impl AsRef<[u8]>, options: TableOptions) -> CompactOptions {
         self.tables.push((name.as_ref().to_vec(), options));
-        self
-    }
-
-    /// Bounds the file as [`WriteTxn::raw_set_limit`] does.
-    #[doc(hidden)]
-    pub fn raw_limit(mut self, limit: OwnLimit) -> CompactOptions {
-        self.limit = Some(limit);
         self
     }
 }
@@ -226,9 +216,6 @@ impl Work<'_> {
 
     fn begin(&self) -> Result<(WriteTxn, Account)> {
         let mut txn = self.env.write()?;
-        if let Some(limit) = self.options.limit {
-            txn.raw_set_limit(limit);
-        }
         let account = txn.begin_compaction()?;
         Ok((txn, account))
     }
