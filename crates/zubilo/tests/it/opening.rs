@@ -494,4 +494,5 @@ fn the_kernel_reads_ahead_unless_it_shall_not() {
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 43).unwrap();
     let env = Options::new().reserve(1 << 45).open(&path).unwrap();
     assert!(wanted_in_no_order(&path));
+    env.close().unwrap();
 }
