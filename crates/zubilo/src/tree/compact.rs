@@ -272,17 +272,26 @@ fn pack_level(
             verify_beside(part.ws, &path, d)?;
             rebalance(part.ws, tree, &path, d)?;
         }
-        forward(tree, key.as_deref(), next.as_deref())?;
-        let at_end = rest.is_none() && next.is_none();
-        *key = rest.or(next);
-        if at_end {
-            return Ok(true);
-        }
-        if part.is_spent() {
-            return Ok(false);
+        if let Some(at_end) = go_on(part, tree, key, rest, next)? {
+            return Ok(at_end);
         }
     }
     Ok(true)
+}
+
+/// From one branch to the next: keeps the key to go on from, `rest` inside this branch or `next` behind
+/// it. Says whether the tree is at its end, if the part ends here.
+fn go_on(
+    part: &Part<'_>,
+    tree: &Tree,
+    key: &mut Option<Vec<u8>>,
+    rest: Option<Vec<u8>>,
+    next: Option<Vec<u8>>,
+) -> Result<Option<bool>> {
+    forward(tree, key.as_deref(), next.as_deref())?;
+    let at_end = rest.is_none() && next.is_none();
+    *key = rest.or(next);
+    Ok((at_end || part.is_spent()).then_some(at_end))
 }
 
 /// Moves pages that lie too far out; true at the end.
@@ -305,14 +314,8 @@ fn lower_pages(part: &mut Part<'_>, tree: &mut Tree, key: &mut Option<Vec<u8>>) 
             }
         }
         let rest = lower_children(part, tree, &mut path, d)?;
-        forward(tree, key.as_deref(), next.as_deref())?;
-        let at_end = rest.is_none() && next.is_none();
-        *key = rest.or(next);
-        if at_end {
-            return Ok(true);
-        }
-        if part.is_spent() {
-            return Ok(false);
+        if let Some(at_end) = go_on(part, tree, key, rest, next)? {
+            return Ok(at_end);
         }
     }
 }
