@@ -1,7 +1,10 @@
 //! How long the file is and how long it may become.
 
+use std::sync::atomic::Ordering as StdOrdering;
+
 use crate::error::{Error, Result};
 use crate::planted::{Bug, has};
+use crate::platform::Advice;
 use crate::shared::Word;
 use crate::sync::Ordering;
 
@@ -73,7 +76,19 @@ impl EnvInner {
             }
         };
         known.store(wish, Ordering::SeqCst);
+        self.limit_read_ahead(wish);
         Ok(())
+    }
+
+    /// Tells the kernel, once, to read nothing ahead when the file no longer fits into memory.
+    pub(super) fn limit_read_ahead(&self, len: u64) {
+        let until = &self.read_ahead_until;
+        if len > until.load(StdOrdering::Relaxed)
+            && len > until.swap(u64::MAX, StdOrdering::Relaxed)
+        {
+            // Advice: a kernel that does not take it reads ahead, which is slow and no error.
+            let _ = self.data.advise(0, self.data.reserved(), Advice::Random);
+        }
     }
 
     /// Cuts the free tail of the file, if it is long enough, or `all` of it. Only while the newest commit is
@@ -110,5 +125,37 @@ impl EnvInner {
             known.store(self.data.len().unwrap_or(target), Ordering::SeqCst);
             Error::io_at("cut the tail of", self.data.path())(error)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::Env;
+    use super::*;
+
+    /// Whether the kernel was told that pages of a file are wanted in no order.
+    fn wanted_in_no_order(path: &str) -> bool {
+        let maps = fs::read_to_string("/proc/self/smaps").expect("maps of this process");
+        let of_file = maps.lines().skip_while(|line| !line.ends_with(path));
+        let flags = of_file.skip(1).find_map(|line| line.strip_prefix("VmFlags:"));
+        flags.expect("the map of the store").split_whitespace().any(|flag| flag == "rr")
+    }
+
+    #[test]
+    fn a_store_that_outgrows_memory_while_it_is_open_is_not_read_ahead() {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("store");
+        let env = Env::open(&path, Default::default()).expect("open");
+        let name = path.to_str().expect("a path of letters");
+        env.inner.read_ahead_until.store(2 << 20, StdOrdering::Relaxed);
+        for (value, in_no_order) in [(1 << 10, false), (3 << 20, true), (3 << 20, true)] {
+            let mut write = env.write().expect("begin");
+            let mut main = write.table_or_create("t").expect("table");
+            main.put(b"value", vec![7; value]).expect("put");
+            write.commit().expect("commit");
+            assert_eq!(wanted_in_no_order(name), in_no_order, "{value} bytes");
+        }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) mod scrub;
 pub(crate) mod verify;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering as StdOrdering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as StdOrdering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::dirty::Arena;
@@ -67,6 +67,8 @@ pub(crate) struct EnvInner {
     pub(crate) close_without_sync: AtomicBool,
     /// The geometry of the options is not stored yet.
     pub(crate) geometry_pending: AtomicBool,
+    /// Bytes of the file beyond which the kernel is told to read nothing ahead.
+    pub(crate) read_ahead_until: AtomicU64,
     /// Commits are lazy although the options say `Sync`.
     pub(crate) lazy_now: AtomicBool,
     fork_generation: u32,

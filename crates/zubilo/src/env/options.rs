@@ -239,10 +239,11 @@ impl Options {
         self
     }
 
-    /// Whether the kernel reads ahead when a page is not in memory. Unless told: as long as the file, at
-    /// this open, is not longer than the memory that the process may use (the machine's, or the limit of
-    /// its control group). Beyond that what is read ahead drives out what is needed: a look-up
-    /// then costs megabytes. Walks through such a store are slower without.
+    /// Whether the kernel reads ahead when a page is not in memory. Unless told: as long as the file is not
+    /// longer than the memory that the process may use (the machine's, or the limit of its control
+    /// group), which is looked at when the store is opened and when this process makes the file longer.
+    /// Beyond that what is read ahead drives out what is needed: a look-up then costs megabytes. Walks
+    /// through such a store are slower without.
     pub fn read_ahead(mut self, yes: bool) -> Options {
         self.read_ahead = Some(yes);
         self
