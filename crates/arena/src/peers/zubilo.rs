@@ -54,9 +54,6 @@ impl Engine for Zubilo {
         if calls {
             options = options.writable_map(false);
         }
-        if super::limited() {
-            options = options.read_ahead(false);
-        }
         let env = options.open(dir.join("zubilo")).map_err(Fault::of("open"))?;
         let mut write = env.write().map_err(Fault::of("begin"))?;
         write.table_or_create(TABLE).map_err(Fault::of("create the table"))?;
@@ -65,11 +62,7 @@ impl Engine for Zubilo {
             version: option_env!("ARENA_COMMIT").map_or(env!("CARGO_PKG_VERSION").into(), |c| {
                 format!("{} at {c}", env!("CARGO_PKG_VERSION"))
             }),
-            settings: format!(
-                "{durability:?}{}{}",
-                if calls { ", no writable map" } else { "" },
-                if super::limited() { ", no read-ahead" } else { "" }
-            ),
+            settings: format!("{durability:?}{}", if calls { ", no writable map" } else { "" }),
             why: "the option of the class's name; defaults otherwise".into(),
         };
         Ok((Zubilo { env, handles: Vec::new() }, about))

@@ -63,6 +63,12 @@ impl Drop for Fence {
     }
 }
 
+/// What the store that was filled had in memory would not count against the limit when it is used again.
+pub(super) fn give_memory_back() {
+    // SAFETY: the call gives free memory of the allocator to the system; nothing that is used moves.
+    unsafe { libc::malloc_trim(0) };
+}
+
 /// Takes the files below `dir` out of the kernel's cache: they are read again from the device.
 pub(super) fn forget_files(dir: &Path) -> Outcome<()> {
     for entry in fs::read_dir(dir).map_err(Fault::of("read the directory"))? {

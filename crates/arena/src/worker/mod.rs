@@ -207,6 +207,7 @@ impl<E: Engine> Yard<E> {
             engine.close()?;
         }
         fence::forget_files(&self.dir)?;
+        fence::give_memory_back();
         self.fence = Some(Fence::around(bytes)?);
         let (engine, about) = E::open(&self.dir, self.class, self.variant)?;
         self.engine = Some(engine);
