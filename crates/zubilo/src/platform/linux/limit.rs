@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Where the second version of control groups is mounted.
+/// Where control groups are mounted.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// Bytes; as many as there may be where nothing is known.
@@ -21,17 +21,31 @@ fn machine_memory(info: &str) -> u64 {
         .map_or(u64::MAX, |kilobytes: u64| kilobytes.saturating_mul(1024))
 }
 
-/// The least of the limits of a group and of those around it. `own` is the list of groups of a process.
+/// The least of the limits of a group and of those around it, in both versions of control groups. `own` is
+/// the list of groups of a process. In a container its own group may be what is mounted as the root.
 fn group_limit(root: &Path, own: &str) -> u64 {
-    let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::/")) else {
-        return u64::MAX;
-    };
-    let limits = Path::new(path).ancestors().filter_map(|group| {
-        let text = fs::read_to_string(root.join(group).join("memory.max")).ok()?;
+    let limits = own.lines().filter_map(|line| {
+        let (_, group) = line.split_once(':')?;
+        let (controllers, path) = group.split_once(":/")?;
+        match controllers {
+            "" => least_limit(root, path, "memory.max"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                least_limit(&root.join("memory"), path, "memory.limit_in_bytes")
+            }
+            _ => None,
+        }
+    });
+    limits.min().unwrap_or(u64::MAX)
+}
+
+/// The least of the limits that stand in `file` of a group and of those around it.
+fn least_limit(root: &Path, group: &str, file: &str) -> Option<u64> {
+    let limits = Path::new(group).ancestors().filter_map(|group| {
+        let text = fs::read_to_string(root.join(group).join(file)).ok()?;
         // "max" is no limit.
         text.trim().parse().ok()
     });
-    limits.min().unwrap_or(u64::MAX)
+    limits.min()
 }
 
 #[cfg(test)]
@@ -51,7 +65,21 @@ mod tests {
         fs::write(inner.join("memory.max"), "4096\n").expect("limit");
         assert_eq!(group_limit(root.path(), "1:name=x:/\n0::/a/b\n"), 4096);
         assert_eq!(group_limit(root.path(), "0::/a\n"), 1 << 20);
-        assert_eq!(group_limit(root.path(), "1:memory:/a/b\n"), u64::MAX);
+        assert_eq!(group_limit(root.path(), "nothing\n1:memory\n"), u64::MAX);
+    }
+
+    #[test]
+    fn the_first_version_of_groups_has_a_folder_for_memory() {
+        let root = tempfile::tempdir().expect("directory");
+        let inner = root.path().join("memory/a");
+        fs::create_dir_all(&inner).expect("groups");
+        let unlimited = "9223372036854771712\n";
+        fs::write(root.path().join("memory/memory.limit_in_bytes"), unlimited).expect("root");
+        fs::write(inner.join("memory.limit_in_bytes"), "8192\n").expect("limit");
+        assert_eq!(group_limit(root.path(), "4:memory:/a\n1:cpu:/a\n0::/\n"), 8192);
+        assert_eq!(group_limit(root.path(), "4:cpu,memory:/a/gone\n"), 8192);
+        assert_eq!(group_limit(root.path(), "4:cpu:/a\n3:memory_not:/a\n"), u64::MAX);
+        assert_eq!(group_limit(root.path(), "4:memory:/\n"), i64::MAX as u64 / 4096 * 4096);
     }
 
     #[test]
