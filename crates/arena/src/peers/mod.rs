@@ -52,9 +52,10 @@ impl Fault {
 
 /// Bytes of cache where memory is not limited.
 const CACHE: usize = 1 << 30;
-/// The same for records of more than half of that, so that pages, and the changes of the largest
-/// transaction, which WiredTiger keeps in its cache until they are committed, fit as well.
+/// The same for records of more than half of that, so that all pages fit.
 const LARGE_CACHE: usize = 4 << 30;
+/// Changes that a transaction may hold in engines which slow down without bound beyond.
+const MODEST_TRANSACTION: u64 = 100_000;
 static LIMITED: AtomicBool = AtomicBool::new(false);
 static CACHE_NOW: AtomicUsize = AtomicUsize::new(CACHE);
 
@@ -180,6 +181,11 @@ pub(crate) trait Engine: Sized + Sync {
 
     /// What one thread needs.
     fn session(&self) -> Outcome<Self::Session<'_>>;
+
+    /// Changes that one transaction can hold in reasonable time; more are split.
+    fn largest_transaction(&self) -> u64 {
+        u64::MAX
+    }
 
     /// Makes everything durable.
     fn flush(&self) -> Outcome<()>;

@@ -7,7 +7,9 @@ use std::ptr::{null, null_mut};
 
 use super::dl::Table;
 use super::tables::{Change, Find, Place};
-use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
+use super::{
+    About, Engine, Fault, MODEST_TRANSACTION, Outcome, Reader, Session, Variant, Writer, cache, dl,
+};
 use crate::spec::Class;
 
 type Ptr = *mut c_void;
@@ -115,6 +117,11 @@ impl Engine for Shim {
         let code = unsafe { (self.api.peer_session)(self.store, &mut session) };
         check(&self.api, "session", code)?;
         Ok(Thread { api: self.api, session, again: false })
+    }
+
+    /// WiredTiger keeps what is not committed in its cache, where the writer itself must then make room.
+    fn largest_transaction(&self) -> u64 {
+        if self.snapshots { MODEST_TRANSACTION } else { u64::MAX }
     }
 
     fn begins_snapshots(&self) -> Outcome<()> {

@@ -243,6 +243,7 @@ impl<E: Engine> Yard<E> {
 
     fn load(&mut self, sorted: bool, batch: u64) -> Outcome<Done> {
         let engine = self.engine.as_ref().ok_or_else(not_open)?;
+        let batch = batch.min(engine.largest_transaction());
         let done = writes::load(&mut engine.session()?, &self.data, sorted, batch)?;
         self.flocks = Flock::all(self.data.shape.records);
         Ok(done)
@@ -364,9 +365,12 @@ impl<E: Engine> Yard<E> {
             Work::Crud => writes::crud(session, data, flocks, (1, None), bound),
             Work::Batch { quads } => writes::crud(session, data, flocks, (quads, None), bound),
             Work::Paced { rate } => writes::crud(session, data, flocks, (1, Some(rate)), bound),
-            Work::Delete => writes::remove(session, data, flocks, 1, bound),
+            Work::Delete => writes::remove(session, data, flocks, (1, 1), bound),
             Work::Insert { batch, .. } => writes::insert(session, data, flocks, batch, bound),
-            Work::Remove { batch } => writes::remove(session, data, flocks, batch, bound),
+            Work::Remove { batch } => {
+                let most = engine.largest_transaction();
+                writes::remove(session, data, flocks, (batch, most), bound)
+            }
             Work::ChangeTables => tables::change(session, data, flocks, index?, bound),
             Work::Find { most } => tables::find(session, data, index?, most, (seed, bound)),
             Work::Load { .. }

@@ -153,15 +153,17 @@ pub(super) fn insert(
     })
 }
 
-/// `batch` records removed in each transaction, as long as there are that many.
+/// `batch` records removed in each transaction, as long as there are that many; in more than one if a
+/// transaction cannot hold them.
 pub(super) fn remove(
     session: &mut impl Session,
     data: &Data,
     flocks: &mut [Flock],
-    batch: u64,
+    (batch, most): (u64, u64),
     bound: Bound,
 ) -> Outcome<Done> {
     let count = flocks.len() as u64;
+    let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
     transactions(bound, |i| {
         let batch = batch.min(flocks.iter().map(|flock| flock.len() - 1).sum());
         let flock = |k| ((i * batch + k) % count) as usize;
@@ -169,10 +171,12 @@ pub(super) fn remove(
         if serials.is_empty() {
             return Ok(None);
         }
-        session.write(|writer| {
-            let mut key = [0; KEY_MAX];
-            serials.iter().try_for_each(|&serial| writer.delete(data.key(serial, &mut key)))
-        })?;
+        for serials in serials.chunks(most) {
+            session.write(|writer| {
+                let mut key = [0; KEY_MAX];
+                serials.iter().try_for_each(|&serial| writer.delete(data.key(serial, &mut key)))
+            })?;
+        }
         Ok(Some(0))
     })
 }
