@@ -355,7 +355,7 @@ fn put_value(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_get(
+pub(crate) unsafe extern "C" fn mdb_get(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     key: *mut MDB_val,
@@ -381,7 +381,7 @@ pub unsafe extern "C" fn mdb_get(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_put(
+pub(crate) unsafe extern "C" fn mdb_put(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     key: *mut MDB_val,
@@ -401,7 +401,7 @@ pub unsafe extern "C" fn mdb_put(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_del(
+pub(crate) unsafe extern "C" fn mdb_del(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     key: *mut MDB_val,

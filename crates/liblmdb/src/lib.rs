@@ -6,6 +6,7 @@
 //! `docs/lmdb-compatibility.md`. State that programs cannot see lies in the engine; here is only
 //! what LMDB's rules add: who may use which handle, and when.
 
+// What a caller of an exported function must keep is written for C, in lmdb.h and zubilo.h.
 #![allow(clippy::missing_safety_doc)]
 
 mod abi;

@@ -154,7 +154,7 @@ fn drop_table(txn: &mut MDB_txn, dbi: MDB_dbi, delete: bool) -> Result<()> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_dbi_open(
+pub(super) unsafe extern "C" fn mdb_dbi_open(
     txn: *mut MDB_txn,
     name: *const c_char,
     flags: c_uint,
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn mdb_dbi_open(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_dbi_close(env: *mut MDB_env, dbi: MDB_dbi) {
+pub(super) unsafe extern "C" fn mdb_dbi_close(env: *mut MDB_env, dbi: MDB_dbi) {
     entry_or(env, (), || {
         if let Ok(opened) = env_of(env).and_then(|env| env.opened()) {
             opened.handles.close(dbi);
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn mdb_dbi_close(env: *mut MDB_env, dbi: MDB_dbi) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_drop(txn: *mut MDB_txn, dbi: MDB_dbi, delete: c_int) -> c_int {
+pub(super) unsafe extern "C" fn mdb_drop(txn: *mut MDB_txn, dbi: MDB_dbi, delete: c_int) -> c_int {
     entry(txn, || {
         txn_of(txn)?;
         if !(0..=1).contains(&delete) || dbi == FREE_DBI {

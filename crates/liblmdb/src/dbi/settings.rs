@@ -27,7 +27,7 @@ fn compare_by(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_set_compare(
+pub(super) unsafe extern "C" fn mdb_set_compare(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     function: Option<MDB_cmp_func>,
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn mdb_set_compare(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_set_dupsort(
+pub(super) unsafe extern "C" fn mdb_set_dupsort(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     function: Option<MDB_cmp_func>,
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn mdb_set_dupsort(
 
 /// LMDB has never called such a function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_set_relfunc(
+pub(super) unsafe extern "C" fn mdb_set_relfunc(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     _function: Option<MDB_rel_func>,
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn mdb_set_relfunc(
 
 /// Nor does anything read this.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_set_relctx(
+pub(super) unsafe extern "C" fn mdb_set_relctx(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     _context: *mut c_void,
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn mdb_set_relctx(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_dbi_flags(
+pub(super) unsafe extern "C" fn mdb_dbi_flags(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     flags: *mut c_uint,
@@ -92,7 +92,11 @@ fn free_stat(txn: &MDB_txn) -> Result<MDB_stat> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_stat(txn: *mut MDB_txn, dbi: MDB_dbi, stat: *mut MDB_stat) -> c_int {
+pub(super) unsafe extern "C" fn mdb_stat(
+    txn: *mut MDB_txn,
+    dbi: MDB_dbi,
+    stat: *mut MDB_stat,
+) -> c_int {
     entry(txn, || {
         if stat.is_null() {
             return Err(Code::EINVAL);
@@ -125,7 +129,7 @@ fn compare(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_cmp(
+pub(super) unsafe extern "C" fn mdb_cmp(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     a: *const MDB_val,
@@ -135,7 +139,7 @@ pub unsafe extern "C" fn mdb_cmp(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_dcmp(
+pub(super) unsafe extern "C" fn mdb_dcmp(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     a: *const MDB_val,
