@@ -10,11 +10,11 @@ use zubilo::WriteTxn;
 use zubilo::raw::RawRange;
 
 use crate::abi::{MAX_DATA, MAX_KEY, MDB_dbi, MDB_val, put};
+use crate::beyond::make_room;
 use crate::cursor;
 use crate::dbi::{Kind, Table};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::more::make_room;
 use crate::txn::{MDB_txn, Work, txn_of, with_tables};
 
 /// The bytes of a value of the program's.

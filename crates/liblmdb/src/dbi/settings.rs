@@ -20,7 +20,7 @@ fn compare_by(
     change: impl FnOnce(&mut Option<RawCompare>, &mut Option<RawCompare>),
 ) -> Result<()> {
     let txn = txn_of(txn)?;
-    let handle = txn.found(dbi)?.handle.clone();
+    let handle = txn.handle_of(dbi)?.clone();
     handle.compare_by(change);
     txn.forget_table(dbi);
     Ok(())
@@ -51,7 +51,7 @@ pub(super) unsafe extern "C" fn mdb_set_relfunc(
     dbi: MDB_dbi,
     _function: Option<MDB_rel_func>,
 ) -> c_int {
-    entry(txn, || txn_of(txn)?.found(dbi).map(drop))
+    entry(txn, || txn_of(txn)?.handle_of(dbi).map(drop))
 }
 
 /// Nor does anything read this.
@@ -61,7 +61,7 @@ pub(super) unsafe extern "C" fn mdb_set_relctx(
     dbi: MDB_dbi,
     _context: *mut c_void,
 ) -> c_int {
-    entry(txn, || txn_of(txn)?.found(dbi).map(drop))
+    entry(txn, || txn_of(txn)?.handle_of(dbi).map(drop))
 }
 
 #[unsafe(no_mangle)]
@@ -119,7 +119,7 @@ fn compare(
 ) -> Result<c_int> {
     let txn = live(txn)?;
     let flags = flags_of(&txn.info(dbi)?);
-    let (keys, values) = txn.found(dbi)?.handle.comparators();
+    let (keys, values) = txn.handle_of(dbi)?.comparators();
     let (own, order) = match of_values {
         false => (keys, key_order(flags)),
         true => (values, value_order(flags)),

@@ -20,10 +20,10 @@ pub(crate) use self::copy::{copy_fd, copy_to};
 pub(crate) use self::info::{FIRST_TXN, stat_of};
 pub(crate) use self::open::open as open_as;
 use crate::abi::{self, MDB_assert_func};
+use crate::beyond::{Extra, Slow};
 use crate::dbi::Handles;
 use crate::errors::{Code, Result};
 use crate::guard::{Magic, entry, entry_or};
-use crate::more::{Extra, Slow};
 
 /// An environment.
 #[allow(non_camel_case_types)]
