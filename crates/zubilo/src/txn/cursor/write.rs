@@ -91,8 +91,10 @@ impl<'t> WriteCursor<'t> {
         self.id
     }
 
+    /// Its table, which may have been dropped since the cursor was opened.
     fn table(&mut self) -> Result<usize> {
-        Ok(self.txn.cursors.slot_mut(self.id.index())?.table)
+        let table = self.txn.cursors.slot_mut(self.id.index())?.table;
+        tree_of(&self.txn.tables, table).map(|_| table)
     }
 
     fn has_duplicates(&self, table: usize) -> bool {
