@@ -96,3 +96,22 @@ compare() { # compare NAME: both rounds, and the verdict as the last line
     fi
     echo "PASSED $name: $(($(wc -l <"$top/original/out") - 1)) lines of results are the same"
 }
+
+# For the scripts that run Knot DNS: makes its directories and the zone example.com, with an address for each
+# of 300 hosts and texts below `sub`; prints the configuration up to the section of its database, to which a
+# script can add.
+knot_server() {
+    local i
+    mkdir "$run" "$store/zones" "$store/db"
+    {
+        printf '$ORIGIN example.com.\n@ 3600 SOA ns.example.com. admin.example.com. 1 7200 3600 864000 3600\n@ NS ns\nns A 192.0.2.1\n'
+        for i in $(seq 300); do printf 'host%d 7200 A 192.0.2.%d\nhost%d.sub 7200 TXT "text %d"\n' $i $((i % 250)) $i $i; done
+    } >"$store/zones/example.com.zone"
+    cat <<CONF
+server:
+    listen: 127.0.0.1@$port
+    rundir: $run
+database:
+    storage: $store/db
+CONF
+}

@@ -5,17 +5,9 @@
 need knot knot-dnsutils
 work() {
     local port=$((20000 + $$ % 20000)) run=$store/run
-    mkdir "$run" "$store/zones"
     {
-        printf '$ORIGIN example.com.\n@ 3600 SOA ns.example.com. admin.example.com. 1 7200 3600 864000 300\n@ NS ns\nns A 192.0.2.1\n'
-        for i in $(seq 300); do printf 'host%d A 192.0.2.%d\nhost%d TXT "text %d"\n' $i $((i % 250)) $i $i; done
-    } >"$store/zones/example.com.zone"
-    cat >"$store/knot.conf" <<CONF
-server:
-    listen: 127.0.0.1@$port
-    rundir: $run
-database:
-    storage: $store/db
+        knot_server
+        cat <<CONF
     journal-db-max-size: 50M
     timer-db-max-size: 20M
 log:
@@ -38,13 +30,13 @@ zone:
     dnssec-signing: on
     dnssec-policy: plain
 CONF
-    mkdir "$store/db"
+    } >"$store/knot.conf"
     local control="on knotc -c $store/knot.conf -s $run/knot.sock -t 20" ask="kdig @127.0.0.1 -p $port +short"
     for round in 1 2; do
         daemon knotd -c "$store/knot.conf" -s "$run/knot.sock"
         local server=$child
         until_true 60 sh -c "kdig @127.0.0.1 -p $port +timeout=1 +retry=0 +short example.com SOA | grep -q admin" || { echo "no answer"; return 1; }
-        $ask host7.example.com A host300.example.com TXT new.example.com A
+        $ask host7.example.com A host300.sub.example.com TXT new.example.com A
         $ask example.com DNSKEY | wc -l
         $control zone-begin example.com && $control zone-set example.com "new$round" 60 A "198.51.100.$round" &&
             $control zone-unset example.com "host$round" && $control zone-commit example.com

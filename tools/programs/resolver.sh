@@ -5,23 +5,17 @@
 need knot knot-dnsutils knot-resolver socat
 work() {
     local port=$((20000 + $$ % 20000)) run=$store/run i
-    mkdir "$run" "$store/zones" "$store/cache"
+    mkdir "$store/cache"
     {
-        printf '$ORIGIN example.com.\n@ 3600 SOA ns.example.com. admin.example.com. 1 7200 3600 864000 3600\n@ NS ns\nns A 192.0.2.1\n'
-        for i in $(seq 300); do printf 'host%d 7200 A 192.0.2.%d\nhost%d.sub 7200 TXT "text %d"\n' $i $((i % 250)) $i $i; done
-    } >"$store/zones/example.com.zone"
-    cat >"$store/knot.conf" <<CONF
-server:
-    listen: 127.0.0.1@$port
-    rundir: $run
-database:
-    storage: $store/db
+        knot_server
+        cat <<CONF
 zone:
   - domain: example.com
     storage: $store/zones
     journal-content: none
     zonefile-load: whole
 CONF
+    } >"$store/knot.conf"
     cat >"$store/kresd.conf" <<CONF
 net.listen('127.0.0.1', $((port + 1)), { kind = 'dns' })
 trust_anchors.remove('.')

@@ -10,11 +10,11 @@ use zubilo::WriteTxn;
 use zubilo::raw::RawRange;
 
 use crate::abi::{MAX_DATA, MAX_KEY, MDB_dbi, MDB_val, put};
+use crate::beyond::make_room;
 use crate::cursor;
 use crate::dbi::{Kind, Table};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::more::make_room;
 use crate::txn::{MDB_txn, Work, txn_of, with_tables};
 
 /// The bytes of a value of the program's.
@@ -355,7 +355,7 @@ fn put_value(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_get(
+pub(crate) unsafe extern "C" fn mdb_get(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     key: *mut MDB_val,
@@ -381,7 +381,7 @@ pub unsafe extern "C" fn mdb_get(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_put(
+pub(crate) unsafe extern "C" fn mdb_put(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     key: *mut MDB_val,
@@ -401,7 +401,7 @@ pub unsafe extern "C" fn mdb_put(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_del(
+pub(crate) unsafe extern "C" fn mdb_del(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     key: *mut MDB_val,

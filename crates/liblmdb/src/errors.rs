@@ -6,16 +6,16 @@ use zubilo::Error;
 
 /// A code other than 0: one of LMDB's, negative, or the system's, positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Code(pub c_int);
+pub(crate) struct Code(pub c_int);
 
-pub type Result<T, E = Code> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = Code> = std::result::Result<T, E>;
 
 macro_rules! codes {
     ($($name:ident $number:literal $text:literal;)*) => {
         impl Code {
             $(
                 #[allow(dead_code, reason = "some LMDB can give, and this library never")]
-                pub const $name: Code = Code($number);
+                pub(crate) const $name: Code = Code($number);
             )*
         }
 
@@ -52,9 +52,9 @@ codes! {
 }
 
 impl Code {
-    pub const EINVAL: Code = Code(libc::EINVAL);
-    pub const EACCES: Code = Code(libc::EACCES);
-    pub const ENOENT: Code = Code(libc::ENOENT);
+    pub(crate) const EINVAL: Code = Code(libc::EINVAL);
+    pub(crate) const EACCES: Code = Code(libc::EACCES);
+    pub(crate) const ENOENT: Code = Code(libc::ENOENT);
 }
 
 impl From<Error> for Code {
@@ -87,7 +87,7 @@ impl From<Error> for Code {
 }
 
 /// The text of a code; it stays.
-pub fn describe(code: c_int) -> *const c_char {
+pub(crate) fn describe(code: c_int) -> *const c_char {
     if code == 0 {
         return c"Successful return: 0".as_ptr();
     }

@@ -14,17 +14,17 @@ use crate::txn::{MDB_txn, txn_of};
 /// The first word of a handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
-pub struct Magic(u64);
+pub(crate) struct Magic(u64);
 
 impl Magic {
-    pub const ENV: Magic = Magic(u64::from_le_bytes(*b"ZubiEnv\x01"));
-    pub const TXN: Magic = Magic(u64::from_le_bytes(*b"ZubiTxn\x01"));
-    pub const CURSOR: Magic = Magic(u64::from_le_bytes(*b"ZubiCur\x01"));
-    pub const DEAD: Magic = Magic(u64::from_le_bytes(*b"ZubiDead"));
+    pub(crate) const ENV: Magic = Magic(u64::from_le_bytes(*b"ZubiEnv\x01"));
+    pub(crate) const TXN: Magic = Magic(u64::from_le_bytes(*b"ZubiTxn\x01"));
+    pub(crate) const CURSOR: Magic = Magic(u64::from_le_bytes(*b"ZubiCur\x01"));
+    pub(crate) const DEAD: Magic = Magic(u64::from_le_bytes(*b"ZubiDead"));
 }
 
 /// A handle that a function was called with: leads to the environment that a panic spoils.
-pub trait Owner: Copy {
+pub(crate) trait Owner: Copy {
     fn env(self) -> *mut MDB_env;
 }
 
@@ -54,7 +54,7 @@ impl Owner for *mut MDB_cursor {
 
 /// Runs an exported function.
 #[inline(always)]
-pub fn entry(owner: impl Owner, run: impl FnOnce() -> Result<()>) -> c_int {
+pub(crate) fn entry(owner: impl Owner, run: impl FnOnce() -> Result<()>) -> c_int {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => 0,
         Ok(Err(code)) => code.0,
@@ -63,7 +63,7 @@ pub fn entry(owner: impl Owner, run: impl FnOnce() -> Result<()>) -> c_int {
 }
 
 /// Runs an exported function that cannot report.
-pub fn entry_or<T>(owner: impl Owner, otherwise: T, run: impl FnOnce() -> T) -> T {
+pub(crate) fn entry_or<T>(owner: impl Owner, otherwise: T, run: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         panicked(owner.env());
         otherwise

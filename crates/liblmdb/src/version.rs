@@ -34,7 +34,7 @@ fn parse(text: &str) -> Option<(c_int, c_int, c_int)> {
 
 /// The version; any of the pointers can be null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_version(
+pub(crate) unsafe extern "C" fn mdb_version(
     major: *mut c_int,
     minor: *mut c_int,
     patch: *mut c_int,
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn mdb_version(
 
 /// The text of a code.
 #[unsafe(no_mangle)]
-pub extern "C" fn mdb_strerror(code: c_int) -> *mut c_char {
+pub(crate) extern "C" fn mdb_strerror(code: c_int) -> *mut c_char {
     describe(code).cast_mut()
 }
 

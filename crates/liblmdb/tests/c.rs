@@ -128,12 +128,12 @@ fn forks_second_handles_and_foreign_files_do_no_harm() {
 
 #[test]
 fn what_lmdb_does_not_have_works() {
-    runs("more");
+    runs("beyond");
 }
 
 #[test]
 fn the_rest_of_the_engine_can_be_reached() {
-    runs("beyond");
+    runs("beyond_store");
 }
 
 #[test]

@@ -62,9 +62,9 @@ pub mod fuzz {
 /// What the C interface needs beyond the safe API.
 #[doc(hidden)]
 pub mod raw {
+    pub use crate::txn::raw::counted::RawRange;
+    pub use crate::txn::raw::cursor::{RawCursor, RawPair, RawPlace, RawStand};
     pub use crate::txn::raw::{NAMES, Named, OwnLimit, RawCompare, RawTable, Runs, TableInfo};
-    pub use crate::txn::raw_cursor::{RawCursor, RawPair, RawPlace, RawStand};
-    pub use crate::txn::raw_more::RawRange;
 }
 
 pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};

@@ -217,7 +217,7 @@ fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<RawP
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_cursor_get(
+pub(super) unsafe extern "C" fn mdb_cursor_get(
     cursor: *mut MDB_cursor,
     key: *mut MDB_val,
     data: *mut MDB_val,

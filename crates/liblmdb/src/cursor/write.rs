@@ -168,7 +168,7 @@ pub(crate) fn replace_value(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_cursor_put(
+pub(super) unsafe extern "C" fn mdb_cursor_put(
     cursor: *mut MDB_cursor,
     key: *mut MDB_val,
     data: *mut MDB_val,
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn mdb_cursor_put(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_cursor_del(cursor: *mut MDB_cursor, flags: c_uint) -> c_int {
+pub(super) unsafe extern "C" fn mdb_cursor_del(cursor: *mut MDB_cursor, flags: c_uint) -> c_int {
     entry(cursor, || {
         let cursor = cursor_of(cursor)?;
         let txn = cursor.writer()?;

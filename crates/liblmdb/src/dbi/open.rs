@@ -103,7 +103,7 @@ pub(crate) fn rename(txn: &mut MDB_txn, from: &[u8], to: &[u8]) -> Result<()> {
 
 /// The unnamed table; flags are taken while it is empty. It loses the program's comparators.
 fn open_main(txn: &mut MDB_txn, flags: u32) -> Result<MDB_dbi> {
-    let handle = txn.found(MAIN_DBI)?.handle.clone();
+    let handle = txn.handle_of(MAIN_DBI)?.clone();
     handle.compare_by(|keys, values| (*keys, *values) = (None, None));
     txn.forget_table(MAIN_DBI);
     let info = txn.info(MAIN_DBI)?;
@@ -133,7 +133,7 @@ fn drop_table(txn: &mut MDB_txn, dbi: MDB_dbi, delete: bool) -> Result<()> {
     cursor::leave(txn, dbi)?;
     if dbi != MAIN_DBI && delete {
         cursor::park(txn, MAIN_DBI)?;
-        let handle = txn.found(dbi)?.handle.clone();
+        let handle = txn.handle_of(dbi)?.clone();
         txn.writer()?.raw_drop(handle.name())?;
         txn.forget_handle(dbi);
         txn.new_handles.retain(|own| *own != dbi);
@@ -154,7 +154,7 @@ fn drop_table(txn: &mut MDB_txn, dbi: MDB_dbi, delete: bool) -> Result<()> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_dbi_open(
+pub(super) unsafe extern "C" fn mdb_dbi_open(
     txn: *mut MDB_txn,
     name: *const c_char,
     flags: c_uint,
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn mdb_dbi_open(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_dbi_close(env: *mut MDB_env, dbi: MDB_dbi) {
+pub(super) unsafe extern "C" fn mdb_dbi_close(env: *mut MDB_env, dbi: MDB_dbi) {
     entry_or(env, (), || {
         if let Ok(opened) = env_of(env).and_then(|env| env.opened()) {
             opened.handles.close(dbi);
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn mdb_dbi_close(env: *mut MDB_env, dbi: MDB_dbi) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_drop(txn: *mut MDB_txn, dbi: MDB_dbi, delete: c_int) -> c_int {
+pub(super) unsafe extern "C" fn mdb_drop(txn: *mut MDB_txn, dbi: MDB_dbi, delete: c_int) -> c_int {
     entry(txn, || {
         txn_of(txn)?;
         if !(0..=1).contains(&delete) || dbi == FREE_DBI {

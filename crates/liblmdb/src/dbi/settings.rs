@@ -20,14 +20,14 @@ fn compare_by(
     change: impl FnOnce(&mut Option<RawCompare>, &mut Option<RawCompare>),
 ) -> Result<()> {
     let txn = txn_of(txn)?;
-    let handle = txn.found(dbi)?.handle.clone();
+    let handle = txn.handle_of(dbi)?.clone();
     handle.compare_by(change);
     txn.forget_table(dbi);
     Ok(())
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_set_compare(
+pub(super) unsafe extern "C" fn mdb_set_compare(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     function: Option<MDB_cmp_func>,
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn mdb_set_compare(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_set_dupsort(
+pub(super) unsafe extern "C" fn mdb_set_dupsort(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     function: Option<MDB_cmp_func>,
@@ -46,26 +46,26 @@ pub unsafe extern "C" fn mdb_set_dupsort(
 
 /// LMDB has never called such a function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_set_relfunc(
+pub(super) unsafe extern "C" fn mdb_set_relfunc(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     _function: Option<MDB_rel_func>,
 ) -> c_int {
-    entry(txn, || txn_of(txn)?.found(dbi).map(drop))
+    entry(txn, || txn_of(txn)?.handle_of(dbi).map(drop))
 }
 
 /// Nor does anything read this.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_set_relctx(
+pub(super) unsafe extern "C" fn mdb_set_relctx(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     _context: *mut c_void,
 ) -> c_int {
-    entry(txn, || txn_of(txn)?.found(dbi).map(drop))
+    entry(txn, || txn_of(txn)?.handle_of(dbi).map(drop))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_dbi_flags(
+pub(super) unsafe extern "C" fn mdb_dbi_flags(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     flags: *mut c_uint,
@@ -92,7 +92,11 @@ fn free_stat(txn: &MDB_txn) -> Result<MDB_stat> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_stat(txn: *mut MDB_txn, dbi: MDB_dbi, stat: *mut MDB_stat) -> c_int {
+pub(super) unsafe extern "C" fn mdb_stat(
+    txn: *mut MDB_txn,
+    dbi: MDB_dbi,
+    stat: *mut MDB_stat,
+) -> c_int {
     entry(txn, || {
         if stat.is_null() {
             return Err(Code::EINVAL);
@@ -115,7 +119,7 @@ fn compare(
 ) -> Result<c_int> {
     let txn = live(txn)?;
     let flags = flags_of(&txn.info(dbi)?);
-    let (keys, values) = txn.found(dbi)?.handle.comparators();
+    let (keys, values) = txn.handle_of(dbi)?.comparators();
     let (own, order) = match of_values {
         false => (keys, key_order(flags)),
         true => (values, value_order(flags)),
@@ -125,7 +129,7 @@ fn compare(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_cmp(
+pub(super) unsafe extern "C" fn mdb_cmp(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     a: *const MDB_val,
@@ -135,7 +139,7 @@ pub unsafe extern "C" fn mdb_cmp(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_dcmp(
+pub(super) unsafe extern "C" fn mdb_dcmp(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     a: *const MDB_val,

@@ -62,12 +62,12 @@ pub(crate) fn copy_fd(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_copy(env: *mut MDB_env, path: *const c_char) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_copy(env: *mut MDB_env, path: *const c_char) -> c_int {
     entry(env, || copy_to(env_of(env)?, path, 0, &mut |_, _| true))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_copy2(
+pub(super) unsafe extern "C" fn mdb_env_copy2(
     env: *mut MDB_env,
     path: *const c_char,
     flags: c_uint,
@@ -76,11 +76,15 @@ pub unsafe extern "C" fn mdb_env_copy2(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_copyfd(env: *mut MDB_env, fd: c_int) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_copyfd(env: *mut MDB_env, fd: c_int) -> c_int {
     entry(env, || copy_fd(env_of(env)?, fd, 0, &mut |_, _| true))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_copyfd2(env: *mut MDB_env, fd: c_int, flags: c_uint) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_copyfd2(
+    env: *mut MDB_env,
+    fd: c_int,
+    flags: c_uint,
+) -> c_int {
     entry(env, || copy_fd(env_of(env)?, fd, flags, &mut |_, _| true))
 }

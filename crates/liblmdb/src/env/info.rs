@@ -27,7 +27,7 @@ pub(crate) fn stat_of(info: &TableInfo, page_size: usize) -> MDB_stat {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_stat(env: *mut MDB_env, stat: *mut MDB_stat) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_stat(env: *mut MDB_env, stat: *mut MDB_stat) -> c_int {
     entry(env, || {
         let env = env_of(env)?;
         let opened = env.opened()?;
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn mdb_env_stat(env: *mut MDB_env, stat: *mut MDB_stat) ->
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_info(env: *mut MDB_env, out: *mut MDB_envinfo) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_info(env: *mut MDB_env, out: *mut MDB_envinfo) -> c_int {
     entry(env, || {
         let env = env_of(env)?;
         let opened = env.opened()?;

@@ -20,14 +20,14 @@ pub(crate) use self::copy::{copy_fd, copy_to};
 pub(crate) use self::info::{FIRST_TXN, stat_of};
 pub(crate) use self::open::open as open_as;
 use crate::abi::{self, MDB_assert_func};
+use crate::beyond::{Extra, Slow};
 use crate::dbi::Handles;
 use crate::errors::{Code, Result};
 use crate::guard::{Magic, entry, entry_or};
-use crate::more::{Extra, Slow};
 
 /// An environment.
 #[allow(non_camel_case_types)]
-pub struct MDB_env {
+pub(crate) struct MDB_env {
     magic: Magic,
     settings: Mutex<Settings>,
     /// As `mdb_env_get_flags` tells.
@@ -170,7 +170,7 @@ pub(crate) fn put_out<T>(to: *mut T, value: T) -> Result<()> {
 
 /// Makes an environment.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_create(env: *mut *mut MDB_env) -> c_int {
+pub(crate) unsafe extern "C" fn mdb_env_create(env: *mut *mut MDB_env) -> c_int {
     entry((), || {
         let settings = Settings {
             path: None,
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn mdb_env_create(env: *mut *mut MDB_env) -> c_int {
 
 /// Opens a store.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_open(
+pub(crate) unsafe extern "C" fn mdb_env_open(
     env: *mut MDB_env,
     path: *const c_char,
     flags: u32,
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn mdb_env_open(
 
 /// Closes a store and forgets the environment.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_close(env: *mut MDB_env) {
+pub(crate) unsafe extern "C" fn mdb_env_close(env: *mut MDB_env) {
     entry_or((), (), || {
         if env_of(env).is_err() {
             return;
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn mdb_env_close(env: *mut MDB_env) {
 
 /// Makes all that is committed durable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_sync(env: *mut MDB_env, _force: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn mdb_env_sync(env: *mut MDB_env, _force: c_int) -> c_int {
     entry(env, || {
         let env = env_of(env)?;
         let opened = env.opened()?;

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use zubilo::{Error, Options};
 
 use crate::abi::env as flag;
+use crate::beyond::tell_anyway;
 use crate::dbi::Handles;
 use crate::errors::{Code, Result};
-use crate::more::tell_anyway;
 
 use super::settings::ADDRESSES;
 use super::{MDB_env, Opened, names};

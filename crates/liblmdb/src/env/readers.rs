@@ -37,7 +37,7 @@ fn lines(env: &MDB_env) -> Result<Vec<CString>, Code> {
 
 /// Hands the lines to a function until it gives a negative number, which is then the result.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_reader_list(
+pub(super) unsafe extern "C" fn mdb_reader_list(
     env: *mut MDB_env,
     function: Option<MDB_msg_func>,
     context: *mut c_void,
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn mdb_reader_list(
 
 /// Frees the slots of readers whose processes are gone.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_reader_check(env: *mut MDB_env, dead: *mut c_int) -> c_int {
+pub(super) unsafe extern "C" fn mdb_reader_check(env: *mut MDB_env, dead: *mut c_int) -> c_int {
     entry(env, || {
         let env = env_of(env)?;
         let found = match with_readers(env)? {

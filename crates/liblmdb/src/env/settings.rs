@@ -43,12 +43,15 @@ pub(super) fn set_map_size(env: &MDB_env, size: u64) -> Result<()> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_set_mapsize(env: *mut MDB_env, size: usize) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_set_mapsize(env: *mut MDB_env, size: usize) -> c_int {
     entry(env, || set_map_size(env_of(env)?, size as u64))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_set_maxreaders(env: *mut MDB_env, readers: c_uint) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_set_maxreaders(
+    env: *mut MDB_env,
+    readers: c_uint,
+) -> c_int {
     entry(env, || {
         let env = env_of(env)?;
         if env.opened.get().is_some() || readers < 1 {
@@ -60,12 +63,15 @@ pub unsafe extern "C" fn mdb_env_set_maxreaders(env: *mut MDB_env, readers: c_ui
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_get_maxreaders(env: *mut MDB_env, readers: *mut c_uint) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_get_maxreaders(
+    env: *mut MDB_env,
+    readers: *mut c_uint,
+) -> c_int {
     entry(env, || put_out(readers, env_of(env)?.settings().max_readers))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_set_maxdbs(env: *mut MDB_env, dbs: c_uint) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_set_maxdbs(env: *mut MDB_env, dbs: c_uint) -> c_int {
     entry(env, || {
         let env = env_of(env)?;
         if env.opened.get().is_some() {
@@ -77,12 +83,16 @@ pub unsafe extern "C" fn mdb_env_set_maxdbs(env: *mut MDB_env, dbs: c_uint) -> c
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_get_maxkeysize(_env: *mut MDB_env) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_get_maxkeysize(_env: *mut MDB_env) -> c_int {
     MAX_KEY as c_int
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_set_flags(env: *mut MDB_env, flags: c_uint, on: c_int) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_set_flags(
+    env: *mut MDB_env,
+    flags: c_uint,
+    on: c_int,
+) -> c_int {
     entry(env, || {
         let env = env_of(env)?;
         if flags & !flag::CHANGEABLE != 0 {
@@ -101,12 +111,15 @@ pub unsafe extern "C" fn mdb_env_set_flags(env: *mut MDB_env, flags: c_uint, on:
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_get_flags(env: *mut MDB_env, flags: *mut c_uint) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_get_flags(env: *mut MDB_env, flags: *mut c_uint) -> c_int {
     entry(env, || put_out(flags, env_of(env)?.flags.load(Ordering::Relaxed) & flag::ALL))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_get_path(env: *mut MDB_env, path: *mut *const c_char) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_get_path(
+    env: *mut MDB_env,
+    path: *mut *const c_char,
+) -> c_int {
     entry(env, || {
         // The string lives as long as the environment: it is set once.
         let start = env_of(env)?.settings().path.as_deref().map(CStr::as_ptr);
@@ -115,7 +128,7 @@ pub unsafe extern "C" fn mdb_env_get_path(env: *mut MDB_env, path: *mut *const c
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_get_fd(env: *mut MDB_env, fd: *mut c_int) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_get_fd(env: *mut MDB_env, fd: *mut c_int) -> c_int {
     entry(env, || {
         let descriptor = env_of(env)?.opened.get().and_then(|o| o.store.descriptor());
         put_out(fd, descriptor.unwrap_or(-1))
@@ -123,7 +136,10 @@ pub unsafe extern "C" fn mdb_env_get_fd(env: *mut MDB_env, fd: *mut c_int) -> c_
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_set_userctx(env: *mut MDB_env, context: *mut c_void) -> c_int {
+pub(super) unsafe extern "C" fn mdb_env_set_userctx(
+    env: *mut MDB_env,
+    context: *mut c_void,
+) -> c_int {
     entry(env, || {
         env_of(env)?.settings().context = context;
         Ok(())
@@ -131,14 +147,14 @@ pub unsafe extern "C" fn mdb_env_set_userctx(env: *mut MDB_env, context: *mut c_
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_get_userctx(env: *mut MDB_env) -> *mut c_void {
+pub(super) unsafe extern "C" fn mdb_env_get_userctx(env: *mut MDB_env) -> *mut c_void {
     entry_or(env, std::ptr::null_mut(), || {
         env_of(env).map_or(std::ptr::null_mut(), |env| env.settings().context)
     })
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_env_set_assert(
+pub(super) unsafe extern "C" fn mdb_env_set_assert(
     env: *mut MDB_env,
     function: Option<MDB_assert_func>,
 ) -> c_int {

@@ -1,641 +1,300 @@
-/* The rest of what zubilo.h adds: slow readers, messages, options, pages, checks, copies, counted
- * tables. The argument is a directory. */
+/* What zubilo.h adds. The argument is a directory. */
 #include "check.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
+#include <pthread.h>
 #include <unistd.h>
 #include <zubilo.h>
 
-static char data_path[4096], dir_path[4096];
-
-static MDB_env *fresh(void)
-{
-	MDB_env *env;
-	char lock[4200];
-	snprintf(lock, sizeof lock, "%s/lock.mdb", dir_path);
-	unlink(data_path);
-	unlink(lock);
-	OK(mdb_env_create(&env));
-	OK(mdb_env_set_maxdbs(env, 8));
-	return env;
-}
-
-static MDB_env *opened(void)
-{
-	MDB_env *env = fresh();
-	OK(mdb_env_set_mapsize(env, 16 << 20));
-	OK(mdb_env_open(env, dir_path, MDB_NOTLS, 0600));
-	return env;
-}
-
-static MDB_txn *begin(MDB_env *env, unsigned flags)
-{
-	MDB_txn *txn;
-	OK(mdb_txn_begin(env, NULL, flags, &txn));
-	return txn;
-}
-
 static MDB_dbi table(MDB_env *env, const char *name, unsigned flags)
 {
-	MDB_txn *txn = begin(env, 0);
+	MDB_txn *txn;
 	MDB_dbi dbi;
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
 	OK(mdb_dbi_open(txn, name, flags | MDB_CREATE, &dbi));
 	OK(mdb_txn_commit(txn));
 	return dbi;
 }
 
-/* ---- readers that hold pages back ---- */
-
-static struct {
-	MDB_txn *reader;
-	int answer, calls, ends;
-	size_t space;
-	unsigned gap;
-} slow;
-
-static int decide(pid_t pid, unsigned gap, size_t space, int retry)
+static void numbers(MDB_env *env, MDB_dbi dbi)
 {
-	IS(pid, getpid());
-	if (retry < 0) {
-		slow.ends++;
-		return 0;
-	}
-	slow.calls++;
-	slow.gap = gap;
-	slow.space = space;
-	if (slow.answer > 0)
-		mdb_txn_reset(slow.reader);
-	return slow.answer;
-}
+	MDBX_canary set = { 1, 2, 3, 0 }, got;
+	MDB_txn *txn, *reader;
+	uint64_t first;
+	int percent = -1;
+	size_t id;
 
-static int hsr(const MDB_env *env, const MDB_txn *txn, pid_t pid, uint64_t tid, uint64_t laggard,
-	unsigned gap, size_t space, int retry)
-{
-	IS(env == mdb_txn_env((MDB_txn *)txn), 1);
-	IS(tid != 0, 1);
-	IS(laggard + gap < mdb_txn_id((MDB_txn *)txn), 1);
-	return decide(pid, gap, space, retry);
-}
-
-static int oom(MDB_env *env, pid_t pid, uint64_t tid, uint64_t laggard, unsigned gap, size_t space,
-	int retry)
-{
-	IS(env != NULL && tid != 0 && laggard > 0, 1);
-	return decide(pid, gap, space, retry);
-}
-
-/* Overwrites the same records, 50 in a transaction, until something happens; what a put gave. */
-static int records = 50;
-static int fill(MDB_env *env, MDB_dbi dbi, int rounds)
-{
-	static int n;
-	char value[2000];
-	memset(value, 'v', sizeof value);
-	value[sizeof value - 1] = 0;
-	while (rounds-- > 0) {
-		MDB_txn *txn = begin(env, 0);
-		for (int i = 0; i < 50; i++) {
-			char key[16];
-			snprintf(key, sizeof key, "%d", n++ % records);
-			int code = put(txn, dbi, key, value, 0);
-			if (code) {
-				mdb_txn_abort(txn);
-				return code;
-			}
-		}
-		OK(mdb_txn_commit(txn));
-	}
-	return 0;
-}
-
-static void slow_readers(void)
-{
-	MDB_env *env = fresh();
-	OK(mdb_env_set_mapsize(env, 3 << 20));
-	OK(mdb_env_open(env, dir_path, MDB_NOTLS | MDB_NOSYNC, 0600));
-	MDB_dbi dbi = table(env, "t", 0);
-	IS(mdbx_env_get_hsr(env) == NULL, 1);
-	/* A snapshot keeps its own pages only: two thirds of what there is. */
-	records = 500;
-	OK(fill(env, dbi, 25));
-
-	/* One that helps. */
-	OK(mdbx_env_set_hsr(env, hsr));
-	IS(mdbx_env_get_hsr(env) == hsr, 1);
-	IS(mdbx_env_get_oomfunc(env) == NULL, 1);
-	slow.reader = begin(env, MDB_RDONLY);
-	slow.answer = 1;
-	OK(fill(env, dbi, 25));
-	IS(slow.calls, 1);
-	IS(slow.ends, 1);
-	IS(slow.gap > 1, 1);
-	IS(slow.space > 100000, 1);
-
-	/* One that gives up, in the older form. */
-	OK(mdbx_env_set_oomfunc(env, oom));
-	IS(mdbx_env_get_oomfunc(env) == oom, 1);
-	IS(mdbx_env_get_hsr(env) == NULL, 1);
-	OK(mdb_txn_renew(slow.reader));
-	slow.answer = -1;
-	slow.calls = slow.ends = 0;
-	IS(fill(env, dbi, 25), MDB_MAP_FULL);
-	IS(slow.calls, 1);
-	IS(slow.ends, 1);
-	mdb_txn_abort(slow.reader);
-	OK(fill(env, dbi, 10));
-
-	/* Nobody to ask when no reader is in the way. */
-	OK(mdbx_env_set_oomfunc(env, NULL));
-	slow.calls = 0;
-	OK(mdbx_env_set_hsr(env, hsr));
-	MDB_txn *txn = begin(env, 0);
-	MDB_val key = val("large"), value = { 8 << 20, NULL };
-	IS(mdb_put(txn, dbi, &key, &value, MDB_RESERVE), MDB_MAP_FULL);
-	mdb_txn_abort(txn);
-	IS(slow.calls, 0);
-	records = 50;
-	IS(mdbx_env_set_hsr(NULL, hsr), EINVAL);
-	IS(mdbx_env_get_hsr(NULL) == NULL, 1);
-	mdb_env_close(env);
-}
-
-/* ---- opening ---- */
-
-static int open_in_child(const char *dir, int exclusive)
-{
-	pid_t child = fork();
-	if (child == 0) {
-		MDB_env *env;
-		OK(mdb_env_create(&env));
-		int code = mdbx_env_open_ex(env, dir, 0, 0600, exclusive ? &exclusive : NULL);
-		mdb_env_close(env);
-		_exit(code == 0 ? 0 : code == EBUSY ? 1 : 2);
-	}
-	int status;
-	IS(waitpid(child, &status, 0), child);
-	IS(WIFEXITED(status), 1);
-	return WEXITSTATUS(status);
-}
-
-static void exclusive(void)
-{
-	MDB_env *env = fresh();
-	int alone = 1;
-	OK(mdbx_env_open_ex(env, dir_path, 0, 0600, &alone));
-	IS(alone, 1);
-	IS(open_in_child(dir_path, 0), 1);
-	mdb_env_close(env);
-	IS(open_in_child(dir_path, 0), 0);
-	IS(open_in_child(dir_path, 1), 0);
-	OK(mdb_env_create(&env));
-	alone = 0;
-	OK(mdbx_env_open_ex(env, dir_path, 0, 0600, &alone));
-	IS(alone, 0);
-	IS(open_in_child(dir_path, 1), 1);
-	IS(open_in_child(dir_path, 0), 0);
-	mdb_env_close(env);
-	OK(mdb_env_create(&env));
-	IS(mdbx_env_open_ex(env, NULL, 0, 0600, NULL), EINVAL);
-	mdb_env_close(env);
-}
-
-static void options(void)
-{
-	MDB_env *env = fresh();
-	zubilo_info info;
-	IS(zubilo_env_set(env, (zubilo_option)99, 1), EINVAL);
-	IS(zubilo_env_set(env, (zubilo_option)-1, 1), EINVAL);
-	IS(zubilo_env_set(env, ZUBILO_DURABILITY, 3), EINVAL);
-	OK(zubilo_env_set(env, ZUBILO_CREATE, 0));
-	IS(mdb_env_open(env, dir_path, 0, 0600), ENOENT);
-	mdb_env_close(env);
-
-	env = fresh();
-	OK(zubilo_env_set(env, ZUBILO_DURABILITY, ZUBILO_NOSYNC));
-	OK(zubilo_env_set(env, ZUBILO_VERIFY_READS, 2));
-	OK(zubilo_env_set(env, ZUBILO_DIRTY_LIMIT, 1 << 20));
-	OK(zubilo_env_set(env, ZUBILO_RESERVE, 1 << 30));
-	OK(zubilo_env_set(env, ZUBILO_HUGE_PAGES, 1));
-	OK(zubilo_env_set(env, ZUBILO_WRITABLE_MAP, 1));
-	OK(mdb_env_open(env, dir_path, 0, 0600));
-	IS(zubilo_env_set(env, ZUBILO_DIRTY_LIMIT, 1 << 20), EINVAL);
-	MDB_dbi dbi = table(env, "t", 0);
-	OK(fill(env, dbi, 3));
-	OK(zubilo_env_info(env, &info));
-	IS(info.reserved, 1 << 30);
-	IS(info.newest, 4);
-	IS(info.steady < info.newest, 1);
-	OK(mdb_env_sync(env, 1));
-	OK(zubilo_env_info(env, &info));
-	IS(info.steady, info.newest);
-	IS(info.page_size, 4096);
-	mdb_env_close(env);
-
-	env = fresh();
-	OK(zubilo_env_set(env, ZUBILO_DURABILITY, ZUBILO_LAZY));
-	OK(zubilo_env_set(env, ZUBILO_SYNC_PERIOD, 20));
-	OK(zubilo_env_set(env, ZUBILO_SYNC_BYTES, 1 << 30));
-	OK(mdb_env_open(env, dir_path, 0, 0600));
-	dbi = table(env, "t", 0);
-	for (int i = 0; i < 500; i++) {
-		OK(zubilo_env_info(env, &info));
-		if (info.steady == info.newest)
-			break;
-		usleep(20000);
-	}
-	IS(info.steady, info.newest);
-	mdb_env_close(env);
-}
-
-/* ---- messages ---- */
-
-static struct {
-	int count[8];
-	char last[256];
-} told;
-
-static void hear(MDBX_log_level_t level, const char *function, int line, const char *fmt, va_list args)
-{
-	IS(function != NULL && line >= 0, 1);
-	told.count[level]++;
-	vsnprintf(told.last, sizeof told.last, fmt, args);
-}
-
-static void messages(void)
-{
-	int before = mdbx_setup_debug(MDBX_LOG_DEBUG, MDBX_DBG_AUDIT, hear);
-	IS(before, MDBX_LOG_WARN << 16);
-	MDB_env *env = opened();
-	MDB_dbi dbi = table(env, "t", 0);
-	OK(fill(env, dbi, 2));
-	IS(told.count[MDBX_LOG_DEBUG] >= 3, 1);
-	IS(strstr(told.last, "commit") != NULL, 1);
-	/* Fewer. */
-	IS(mdbx_setup_debug(MDBX_LOG_ERROR, MDBX_DBG_NONE, MDBX_LOGGER_DONTCHANGE),
-		MDBX_LOG_DEBUG << 16 | MDBX_DBG_AUDIT);
-	memset(&told, 0, sizeof told);
-	OK(fill(env, dbi, 2));
-	IS(told.count[MDBX_LOG_DEBUG], 0);
-	mdb_env_close(env);
-
-	/* A file of LMDB's is told of; the name of the directory has what a format would take amiss. */
-	char path[4200], start[4096] = { 0 };
-	snprintf(path, sizeof path, "%s/%%s%%n", dir_path);
-	memcpy(start + 16, (uint32_t[]){ 0xBEEFC0DE, 1 }, 8);
-	int fd = open(path, O_WRONLY | O_CREAT, 0600);
-	IS(write(fd, start, sizeof start), sizeof start);
-	close(fd);
-	OK(mdb_env_create(&env));
-	IS(mdb_env_open(env, path, MDB_NOSUBDIR, 0600), MDB_VERSION_MISMATCH);
-	mdb_env_close(env);
-	IS(told.count[MDBX_LOG_ERROR], 1);
-	IS(strstr(told.last, "%s%n") != NULL, 1);
-	unlink(path);
-	IS(mdbx_setup_debug(MDBX_LOG_WARN, MDBX_DBG_DONTCHANGE, NULL), MDBX_LOG_ERROR << 16);
-}
-
-/* ---- pages ---- */
-
-static struct {
-	uint64_t pages[7], in_table, entries;
-	int stop_after;
-} seen;
-
-static int visit(uint64_t pgno, unsigned number, void *ctx, int deep, const char *dbi,
-	size_t page_size, zubilo_page type, size_t nentries, size_t payload, size_t header,
-	size_t unused)
-{
-	IS(ctx == &seen, 1);
-	IS(pgno > 0 && number > 0 && deep >= 0 && page_size == 4096, 1);
-	IS(payload + header + unused <= number * page_size, 1);
-	IS((dbi != NULL) == (type <= ZUBILO_LARGE), 1);
-	seen.pages[type] += number;
-	if (dbi && strcmp(dbi, "t") == 0) {
-		seen.in_table += number;
-		if (type == ZUBILO_LEAF)
-			seen.entries += nentries;
-	}
-	return seen.stop_after && --seen.stop_after == 0 ? 77 : 0;
-}
-
-static int problem(void *ctx, uint64_t pgno, const char *dbi, const char *what)
-{
-	IS(strlen(what) > 3, 1);
-	(void)dbi;
-	(void)pgno;
-	++*(int *)ctx;
-	return 0;
-}
-
-static int progress(void *ctx, uint64_t done, uint64_t all)
-{
-	IS(done <= all, 1);
-	return ++*(int *)ctx < 0 ? 55 : 0;
-}
-
-static void damage(off_t at)
-{
-	int fd = open(data_path, O_RDWR);
-	char byte;
-	IS(pread(fd, &byte, 1, at), 1);
-	byte ^= 1;
-	IS(pwrite(fd, &byte, 1, at), 1);
-	close(fd);
-}
-
-/* A leaf of the table. */
-static uint64_t leaf;
-static int find_leaf(uint64_t pgno, unsigned number, void *ctx, int deep, const char *dbi,
-	size_t page_size, zubilo_page type, size_t nentries, size_t payload, size_t header,
-	size_t unused)
-{
-	(void)number, (void)ctx, (void)deep, (void)page_size, (void)nentries;
-	(void)payload, (void)header, (void)unused;
-	if (type == ZUBILO_LEAF && dbi && strcmp(dbi, "t") == 0)
-		leaf = pgno;
-	return 0;
-}
-
-static void pages(void)
-{
-	MDB_env *env = opened();
-	MDB_dbi dbi = table(env, "t", 0);
-	zubilo_table stat;
-	zubilo_info info;
-	int count = 0, steps = 0;
-
-	OK(fill(env, dbi, 5));
-	MDB_txn *txn = begin(env, MDB_RDONLY);
-	OK(zubilo_stat(txn, dbi, &stat));
-	OK(mdbx_env_pgwalk(txn, visit, &seen, false));
-	IS(seen.in_table, stat.leaf_pages + stat.branch_pages + stat.run_pages);
-	IS(seen.entries, stat.entries);
-	OK(zubilo_env_info(env, &info));
-	IS(seen.pages[ZUBILO_FREE], info.free_pages);
-	IS(seen.pages[ZUBILO_BOOK], info.book_pages);
-	seen.stop_after = 2;
-	IS(mdbx_env_pgwalk(txn, visit, &seen, false), 77);
-	IS(mdbx_env_pgwalk(txn, NULL, NULL, false), EINVAL);
-	OK(mdbx_env_pgwalk(txn, find_leaf, NULL, true));
-	mdb_txn_abort(txn);
-
-	OK(zubilo_check(env, problem, progress, &count));
-	IS(count > 0, 1);
-	OK(zubilo_check(env, NULL, NULL, NULL));
-	steps = -1000000;
-	IS(zubilo_check(env, problem, progress, &steps), 55);
-	damage((off_t)leaf * 4096 + 2000);
-	count = 0;
-	IS(zubilo_check(env, problem, NULL, &count), MDB_CORRUPTED);
-	IS(count > 0, 1);
-	IS(zubilo_check(env, NULL, NULL, NULL), MDB_CORRUPTED);
-	damage((off_t)leaf * 4096 + 2000);
-	OK(zubilo_check(env, NULL, NULL, NULL));
-	mdb_env_close(env);
-}
-
-static void scrub(void)
-{
-	MDB_env *env = fresh();
-	zubilo_scrub report;
-	OK(zubilo_env_set(env, ZUBILO_SCRUB_RATE, 100 << 20));
-	OK(zubilo_env_set(env, ZUBILO_SCRUB_PERIOD, 3600));
-	OK(mdb_env_open(env, dir_path, 0, 0600));
-	int code = MDB_NOTFOUND;
-	for (int i = 0; i < 1000 && code == MDB_NOTFOUND; i++) {
-		code = zubilo_scrub_report(env, &report);
-		usleep(10000);
-	}
-	OK(code);
-	IS(report.passes, 1);
-	IS(report.problems, 0);
-	IS(report.finished > 1600000000, 1);
-	IS(zubilo_scrub_report(env, NULL), EINVAL);
-	mdb_env_close(env);
-	env = opened();
-	IS(zubilo_scrub_report(env, &report), MDB_NOTFOUND);
-	mdb_env_close(env);
-}
-
-static void copies(void)
-{
-	MDB_env *env = opened(), *copy;
-	MDB_dbi dbi = table(env, "t", 0);
-	char there[4200], file[4300];
-	int calls = 0;
-
-	OK(fill(env, dbi, 3));
-	snprintf(there, sizeof there, "%s/copy", dir_path);
-	snprintf(file, sizeof file, "%s/data.mdb", there);
-	mkdir(there, 0700);
-	calls = -1000000;
-	IS(zubilo_copy(env, there, -1, 0, progress, &calls), 55);
-	IS(access(file, F_OK), -1);
-	calls = 0;
-	OK(zubilo_copy(env, there, -1, MDB_CP_COMPACT, progress, &calls));
-	IS(zubilo_copy(env, there, -1, 0, NULL, NULL), EEXIST);
-	unlink(file);
-	int fd = open(file, O_WRONLY | O_CREAT, 0600);
-	calls = 0;
-	OK(zubilo_copy(env, NULL, fd, 0, progress, &calls));
-	IS(calls > 0, 1);
-	close(fd);
-	OK(mdb_env_create(&copy));
-	OK(mdb_env_set_maxdbs(copy, 4));
-	OK(mdb_env_open(copy, there, 0, 0600));
-	MDB_txn *txn = begin(copy, MDB_RDONLY);
-	MDB_stat stat;
-	OK(mdb_dbi_open(txn, "t", 0, &dbi));
-	OK(mdb_stat(txn, dbi, &stat));
-	IS(stat.ms_entries, 50);
-	mdb_txn_abort(txn);
-	mdb_env_close(copy);
-	mdb_env_close(env);
-}
-
-/* ---- tables ---- */
-
-static void counts(MDB_txn *txn, MDB_dbi dbi, int total)
-{
-	MDB_val key, value, other;
-	uint64_t n;
-	char text[16];
-
-	for (int i = 0; i < total; i += 37) {
-		OK(zubilo_nth(txn, dbi, i, &key, &value));
-		snprintf(text, sizeof text, "%05d", i / 2 * 2);
-		IS(same(&key, text), 1);
-		OK(zubilo_rank(txn, dbi, &key, NULL, &n));
-		IS(n, i / 2 * 2);
-		OK(zubilo_rank(txn, dbi, &key, &value, &n));
-		IS(n, i);
-		OK(zubilo_nth_value(txn, dbi, &key, i % 2, &other));
-		IS(same(&other, i % 2 ? "b" : "a"), 1);
-		IS(zubilo_nth_value(txn, dbi, &key, 2, &other), MDB_NOTFOUND);
-	}
-	IS(zubilo_nth(txn, dbi, total, &key, &value), MDB_NOTFOUND);
-	OK(zubilo_range_size(txn, dbi, NULL, NULL, &n));
-	IS(n, total);
-	MDB_val from = val("00010"), to = val("00021");
-	OK(zubilo_range_size(txn, dbi, &from, &to, &n));
-	IS(n, 12);
-	OK(zubilo_range_size(txn, dbi, &from, NULL, &n));
-	IS(n, total - 10);
-	IS(zubilo_rank(txn, dbi, &from, NULL, NULL), EINVAL);
-}
-
-static void counted(MDB_env *env)
-{
-	enum { TOTAL = 1200 };
-	MDB_txn *txn = begin(env, 0);
-	MDB_dbi dbi, plain;
-	MDB_val key = val("00100"), to = val("00200"), value;
-	zubilo_table stat;
-	uint64_t n;
-	char text[16];
-
-	OK(zubilo_dbi_open(txn, "counted", MDB_CREATE | MDB_DUPSORT | ZUBILO_COUNTED, 0, &dbi));
-	OK(mdb_dbi_open(txn, "plain", MDB_CREATE, &plain));
-	for (int i = 0; i < TOTAL; i += 2) {
-		snprintf(text, sizeof text, "%05d", i);
-		OK(put(txn, dbi, text, "b", 0));
-		OK(put(txn, dbi, text, "a", 0));
-	}
-	counts(txn, dbi, TOTAL);
-	OK(zubilo_txn_dirty(txn, &n));
-	IS(n >= 4096, 1);
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &reader));
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	id = mdb_txn_id(txn);
+	OK(mdbx_canary_put(txn, &set));
+	OK(mdbx_dbi_sequence(txn, dbi, &first, 10));
+	IS(first, 0);
+	IS(mdbx_dbi_sequence(txn, dbi, &first, UINT64_MAX), MDBX_RESULT_TRUE);
 	OK(mdb_txn_commit(txn));
-	txn = begin(env, MDB_RDONLY);
-	counts(txn, dbi, TOTAL);
-	OK(zubilo_stat(txn, dbi, &stat));
-	IS(stat.flags, MDB_DUPSORT | ZUBILO_COUNTED);
-	IS(stat.entries, TOTAL);
-	IS(zubilo_nth(txn, plain, 0, &key, &value), MDB_INCOMPATIBLE);
-	IS(zubilo_rank(txn, plain, &to, NULL, &n), MDB_INCOMPATIBLE);
-	IS(zubilo_del_range(txn, dbi, &key, &to, &n), EACCES);
-	IS(zubilo_txn_dirty(txn, &n), EACCES);
-	mdb_txn_abort(txn);
+	IS(mdbx_txn_straggler(reader, &percent), 1);
+	IS(percent >= 0 && percent <= 100, 1);
+	mdb_txn_abort(reader);
 
-	txn = begin(env, 0);
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &reader));
+	OK(mdbx_canary_get(reader, &got));
+	IS(got.mdbx_x, 1);
+	IS(got.mdbx_z, 3);
+	IS(got.mdbx_v, id);
+	OK(mdbx_dbi_sequence(reader, dbi, &first, 0));
+	IS(first, 10);
+	IS(mdbx_dbi_sequence(reader, dbi, &first, 1), EACCES);
+	IS(mdbx_txn_straggler(reader, NULL), 0);
+	IS(mdbx_canary_put(reader, &set), EACCES);
+	mdb_txn_abort(reader);
+}
+
+static void records(MDB_env *env, MDB_dbi dbi, MDB_dbi many)
+{
+	MDB_txn *txn;
+	MDB_val key = val("a"), value, new = val("new"), old;
 	MDB_cursor *cursor;
-	OK(mdb_cursor_open(txn, dbi, &cursor));
-	key = val("00150");
-	OK(mdb_cursor_get(cursor, &key, &value, MDB_SET));
-	key = val("00100");
-	OK(zubilo_del_range(txn, dbi, &key, &to, &n));
-	IS(n, 100);
-	OK(zubilo_range_size(txn, dbi, NULL, NULL, &n));
-	IS(n, TOTAL - 100);
-	IS(get(txn, dbi, "00150", &value), MDB_NOTFOUND);
-	OK(get(txn, dbi, "00200", &value));
-	OK(zubilo_del_range(txn, dbi, NULL, NULL, NULL));
-	IS(zubilo_del_range(txn, 1, NULL, NULL, NULL), MDB_INCOMPATIBLE);
-	IS(zubilo_dbi_open(txn, "odd", MDB_CREATE, 3, &plain), EINVAL);
-	IS(zubilo_dbi_open(txn, NULL, 0, 0, &plain), EINVAL);
-	mdb_txn_abort(txn);
-}
+	char room[8];
+	size_t count;
 
-static void shapes(MDB_env *env)
-{
-	MDB_txn *txn = begin(env, 0);
-	MDB_dbi dbi;
-	MDB_val value;
-	zubilo_table stat;
-	char text[16];
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	OK(put(txn, many, "a", "1", 0));
+	OK(put(txn, many, "a", "2", 0));
+	OK(put(txn, many, "b", "3", 0));
+	OK(mdbx_get_ex(txn, many, &key, &value, &count));
+	IS(count, 2);
+	IS(same(&value, "1"), 1);
+	old.mv_data = room;
+	old.mv_size = sizeof room;
+	IS(mdbx_replace(txn, many, &key, &new, &old, 0), MDBX_EMULTIVAL);
 
-	OK(zubilo_dbi_open(txn, "aligned", MDB_CREATE, 8, &dbi));
-	for (int i = 0; i < 200; i++) {
-		snprintf(text, sizeof text, "%.*s%d", i % 7, "xxxxxxx", i);
-		OK(put(txn, dbi, text, text, 0));
-		OK(get(txn, dbi, text, &value));
-		IS((uintptr_t)value.mv_data % 8, 0);
-	}
-	OK(zubilo_stat(txn, dbi, &stat));
-	IS(stat.alignment, 8);
-	IS(zubilo_dbi_rename(txn, "aligned", "moved"), EBUSY);
-	OK(mdb_txn_commit(txn));
-	mdb_dbi_close(env, dbi);
+	OK(put(txn, dbi, "a", "old", 0));
+	OK(get(txn, dbi, "a", &value));
+	IS(mdbx_is_dirty(txn, value.mv_data), MDBX_RESULT_TRUE);
+	key = val("a");
+	old.mv_size = 1;
+	IS(mdbx_replace(txn, dbi, &key, &new, &old, 0), MDBX_RESULT_TRUE);
+	IS(old.mv_size, 3);
+	old.mv_size = sizeof room;
+	OK(mdbx_replace(txn, dbi, &key, &new, &old, 0));
+	IS(same(&old, "old"), 1);
+	OK(get(txn, dbi, "a", &value));
+	IS(same(&value, "new"), 1);
+	IS(mdbx_replace(txn, dbi, &key, &new, &old, MDB_NOOVERWRITE), MDB_KEYEXIST);
+	old.mv_data = room;
+	old.mv_size = sizeof room;
+	OK(mdbx_replace(txn, dbi, &key, NULL, &old, 0));
+	IS(get(txn, dbi, "a", &value), MDB_NOTFOUND);
+	IS(mdbx_replace(txn, dbi, &key, &new, &old, MDB_CURRENT), MDB_NOTFOUND);
+	OK(mdbx_replace(txn, dbi, &key, &new, &old, 0));
+	IS(old.mv_data == NULL, 1);
 
-	txn = begin(env, 0);
-	IS(zubilo_dbi_rename(txn, "aligned", "counted"), EBUSY);
-	IS(zubilo_dbi_rename(txn, "nobody", "moved"), MDB_NOTFOUND);
-	IS(zubilo_dbi_rename(txn, "aligned", ""), MDB_BAD_VALSIZE);
-	OK(zubilo_dbi_rename(txn, "aligned", "moved"));
-	OK(mdb_txn_commit(txn));
-	txn = begin(env, MDB_RDONLY);
-	IS(mdb_dbi_open(txn, "aligned", 0, &dbi), MDB_NOTFOUND);
-	OK(mdb_dbi_open(txn, "moved", 0, &dbi));
-	OK(zubilo_stat(txn, dbi, &stat));
-	IS(stat.entries, 200);
-	mdb_txn_abort(txn);
-}
-
-static int reader(void *ctx, pid_t pid, uint64_t tid, uint64_t txnid, uint64_t lag)
-{
-	IS(pid, getpid());
-	IS(tid != 0 && txnid > 0 && lag == 0, 1);
-	return ++*(int *)ctx == 2 ? 66 : 0;
-}
-
-static void values(MDB_env *env)
-{
-	MDB_dbi many = table(env, "many", MDB_DUPSORT), one = table(env, "one", 0);
-	MDB_txn *txn = begin(env, 0);
-	MDB_val key = val("k"), b = val("b"), x = val("x"), none = val("none"), value;
-	MDB_cursor *cursor;
-
-	OK(put(txn, many, "k", "a", 0));
-	OK(put(txn, many, "k", "b", 0));
-	OK(put(txn, many, "k", "c", 0));
+	/* The only value of a key, where key and new value point into the store. */
 	OK(mdb_cursor_open(txn, many, &cursor));
-	OK(mdb_cursor_get(cursor, &key, &b, MDB_GET_BOTH));
-	IS(mdbx_cursor_on_first_dup(cursor), MDBX_RESULT_FALSE);
-	b = val("b");
-	OK(zubilo_replace_value(txn, many, &key, &b, &x));
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_LAST));
+	IS(same(&key, "b") && same(&value, "3"), 1);
+	OK(put(txn, many, "c", "new", 0));
+	OK(get(txn, many, "c", &new));
 	OK(mdb_cursor_get(cursor, &key, &value, MDB_GET_CURRENT));
-	IS(same(&value, "x"), 1);
-	IS(mdbx_cursor_on_last_dup(cursor), MDBX_RESULT_TRUE);
-	OK(mdb_cursor_get(cursor, &key, &value, MDB_FIRST_DUP));
-	IS(mdbx_cursor_on_first_dup(cursor), MDBX_RESULT_TRUE);
-	IS(zubilo_replace_value(txn, many, &key, &none, &x), MDB_NOTFOUND);
-	OK(put(txn, one, "k", "b", 0));
-	OK(zubilo_replace_value(txn, one, &key, &b, &x));
-	IS(zubilo_replace_value(txn, one, &key, &b, &x), MDB_NOTFOUND);
-	IS(zubilo_replace_value(txn, one, &key, NULL, &x), EINVAL);
-	OK(mdb_txn_commit(txn));
+	old.mv_data = room;
+	old.mv_size = sizeof room;
+	OK(mdbx_replace(txn, many, &key, &new, &old, 0));
+	IS(same(&old, "3"), 1);
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_GET_CURRENT));
+	IS(same(&key, "b") && same(&value, "new"), 1);
+	/* One that cannot be stored leaves the old one. */
+	new.mv_size = 600;
+	old.mv_size = sizeof room;
+	IS(mdbx_replace(txn, many, &key, &new, &old, 0), MDB_BAD_VALSIZE);
+	OK(get(txn, many, "b", &value));
+	IS(same(&value, "new"), 1);
+	new = val("x");
+	old.mv_size = sizeof room;
+	IS(mdbx_replace(txn, many, &key, &new, &old, MDB_APPEND), MDB_KEYEXIST);
+	OK(mdb_del(txn, many, &(MDB_val){1, "c"}, NULL));
+	mdb_cursor_close(cursor);
 
-	MDB_txn *readers[3];
-	int count = 0;
-	readers[0] = begin(env, MDB_RDONLY);
-	OK(zubilo_readers(env, reader, &count));
-	IS(count, 1);
-	for (int i = 1; i < 3; i++)
-		readers[i] = begin(env, MDB_RDONLY);
-	count = 0;
-	IS(zubilo_readers(env, reader, &count), 66);
-	IS(zubilo_readers(env, NULL, &count), EINVAL);
-	for (int i = 0; i < 3; i++)
-		mdb_txn_abort(readers[i]);
+	OK(mdb_cursor_open(txn, many, &cursor));
+	IS(mdbx_cursor_eof(cursor), MDBX_RESULT_TRUE);
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_FIRST));
+	IS(mdbx_cursor_eof(cursor), MDBX_RESULT_FALSE);
+	IS(mdbx_cursor_on_first(cursor), MDBX_RESULT_TRUE);
+	IS(mdbx_cursor_on_last(cursor), MDBX_RESULT_FALSE);
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_LAST));
+	IS(mdbx_cursor_on_last(cursor), MDBX_RESULT_TRUE);
+	IS(mdb_cursor_get(cursor, &key, &value, MDB_NEXT), MDB_NOTFOUND);
+	IS(mdbx_cursor_eof(cursor), MDBX_RESULT_TRUE);
+	IS(mdbx_cursor_eof(NULL), EINVAL);
+	OK(mdb_txn_commit(txn));
+}
+
+static void at_once(MDB_env *env, MDB_dbi dbi)
+{
+	enum { COUNT = 100 };
+	MDB_txn *txn;
+	MDB_val keys[COUNT], values[COUNT];
+	char names[COUNT][8];
+	int round;
+
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(names[i], sizeof names[i], "k%d", i);
+		keys[i] = val(names[i]);
+		if (i % 3)
+			OK(put(txn, dbi, names[i], names[i], 0));
+	}
+	for (round = 0; round < 2; round++) {
+		OK(zubilo_get_many(txn, dbi, keys, values, COUNT));
+		for (int i = 0; i < COUNT; i++) {
+			if (i % 3)
+				IS(same(&values[i], names[i]), 1);
+			else
+				IS(values[i].mv_data == NULL, 1);
+		}
+		IS(zubilo_get_many(txn, dbi, keys, values, 1), MDB_NOTFOUND);
+		IS(zubilo_get_many(txn, dbi, NULL, values, 1), EINVAL);
+		OK(mdb_txn_commit(txn));
+		OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn));
+	}
+	mdb_txn_abort(txn);
+}
+
+struct work {
+	MDB_env *env;
+	MDB_dbi dbi;
+	int number;
+};
+
+static int add(MDB_txn *txn, void *context)
+{
+	struct work *work = context;
+	char key[16];
+	MDB_txn *child;
+	snprintf(key, sizeof key, "g%d", work->number);
+	OK(put(txn, work->dbi, key, "x", 0));
+	/* A child that is left open is undone. */
+	OK(mdb_txn_begin(mdb_txn_env(txn), txn, 0, &child));
+	OK(put(child, work->dbi, "left", "x", 0));
+	/* Each fifth wants nothing of this. */
+	return work->number % 5 ? 0 : EAGAIN;
+}
+
+static int end_it(MDB_txn *txn, void *context)
+{
+	(void)context;
+	IS(mdb_txn_commit(txn), MDB_BAD_TXN);
+	mdb_txn_abort(txn);
+	return 0;
+}
+
+static void *thread(void *context)
+{
+	struct work work = *(struct work *)context;
+	for (int i = 0; i < 20; i++, work.number++)
+		IS(zubilo_update(work.env, add, &work), work.number % 5 ? 0 : EAGAIN);
+	return NULL;
+}
+
+static void together(MDB_env *env, MDB_dbi dbi)
+{
+	pthread_t threads[4];
+	struct work works[4];
+	MDB_txn *txn;
+	MDB_val value;
+	char key[16];
+
+	for (int i = 0; i < 4; i++) {
+		works[i] = (struct work){ env, dbi, i * 20 };
+		OK(pthread_create(&threads[i], NULL, thread, &works[i]));
+	}
+	for (int i = 0; i < 4; i++)
+		OK(pthread_join(threads[i], NULL));
+	OK(zubilo_update(env, end_it, NULL));
+	IS(zubilo_update(env, NULL, NULL), EINVAL);
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn));
+	for (int i = 0; i < 80; i++) {
+		snprintf(key, sizeof key, "g%d", i);
+		IS(get(txn, dbi, key, &value), i % 5 ? 0 : MDB_NOTFOUND);
+	}
+	IS(get(txn, dbi, "left", &value), MDB_NOTFOUND);
+	mdb_txn_abort(txn);
+}
+
+/* In pages of 64 KiB values of some thousand bytes lie in leaves: one that was just given may be
+ * stored again, though the change moves it. */
+static void values_of_large_pages(const char *dir)
+{
+	static char bytes[12000], path[4096];
+	unsigned state = 1, step, size[64] = {0}, letter[64] = {0};
+	MDB_env *env;
+	MDB_txn *txn;
+	MDB_dbi dbi;
+
+	snprintf(path, sizeof path, "%s/large", dir);
+	OK(mdb_env_create(&env));
+	OK(mdbx_env_set_geometry(env, -1, -1, 64 << 20, -1, -1, 65536));
+	OK(mdb_env_open(env, path, MDB_NOSUBDIR | MDB_NOSYNC, 0644));
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	OK(mdb_dbi_open(txn, NULL, 0, &dbi));
+	for (step = 0; step < 3000; step++) {
+		unsigned from, to, i;
+		MDB_val k, v;
+		state = state * 1103515245u + 12345u;
+		from = (state >> 8) % 64;
+		to = (state >> 16) % 64;
+		k.mv_size = sizeof from;
+		k.mv_data = &from;
+		if (size[from] == 0 || step % 3 == 0) {
+			size[from] = 2049 + (state >> 12) % 9000;
+			letter[from] = 'a' + step % 26;
+			memset(bytes, (int)letter[from], size[from]);
+			v.mv_size = size[from];
+			v.mv_data = bytes;
+			OK(mdb_put(txn, dbi, &k, &v, 0));
+			continue;
+		}
+		OK(mdb_get(txn, dbi, &k, &v));
+		k.mv_data = &to;
+		OK(mdb_put(txn, dbi, &k, &v, 0));
+		size[to] = size[from];
+		letter[to] = letter[from];
+		OK(mdb_get(txn, dbi, &k, &v));
+		IS(v.mv_size, size[to]);
+		for (i = 0; i < size[to]; i++)
+			IS(((unsigned char *)v.mv_data)[i], letter[to]);
+	}
+	OK(mdb_txn_commit(txn));
+	mdb_env_close(env);
 }
 
 int main(int argc, char **argv)
 {
+	MDB_env *env;
+	MDB_dbi plain, many;
+	MDB_envinfo info;
+	MDB_stat stat;
+
 	IS(argc, 2);
-	snprintf(dir_path, sizeof dir_path, "%s", argv[1]);
-	snprintf(data_path, sizeof data_path, "%s/data.mdb", argv[1]);
-	slow_readers();
-	exclusive();
-	options();
-	messages();
-	pages();
-	scrub();
-	copies();
-	MDB_env *env = opened();
-	counted(env);
-	shapes(env);
-	values(env);
-	mdb_env_close(env);
+	OK(mdb_env_create(&env));
+	OK(mdb_env_set_maxdbs(env, 4));
+	OK(mdbx_env_set_geometry(env, 1 << 20, -1, 8 << 20, 1 << 20, -1, 8192));
+	IS(mdbx_env_set_geometry(env, 9 << 20, -1, 8 << 20, -1, -1, -1), EINVAL);
+	OK(mdb_env_open(env, argv[1], 0, 0600));
+	OK(mdb_env_info(env, &info));
+	IS(info.me_mapsize, 8 << 20);
+	OK(mdb_env_stat(env, &stat));
+	IS(stat.ms_psize, 8192);
+	OK(mdbx_env_set_geometry(env, -1, -1, 16 << 20, -1, 4 << 20, -1));
+	OK(mdb_env_info(env, &info));
+	IS(info.me_mapsize, 16 << 20);
+	IS(mdbx_env_set_geometry(env, -1, -1, -1, -1, -1, 4096), EINVAL);
+	plain = table(env, "plain", 0);
+	many = table(env, "many", MDB_DUPSORT);
+	numbers(env, plain);
+	records(env, plain, many);
+	at_once(env, plain);
+	together(env, plain);
+	OK(mdbx_env_close_ex(env, false));
+	IS(mdbx_env_close_ex(NULL, true), EINVAL);
+	values_of_large_pages(argv[1]);
 	return 0;
 }

@@ -8,28 +8,28 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-pub type Env = c_void;
-pub type Txn = c_void;
-pub type Cursor = c_void;
+pub(crate) type Env = c_void;
+pub(crate) type Txn = c_void;
+pub(crate) type Cursor = c_void;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Val {
+pub(crate) struct Val {
     pub size: usize,
     pub data: *const c_void,
 }
 
 impl Val {
-    pub fn of(bytes: &[u8]) -> Val {
+    pub(crate) fn of(bytes: &[u8]) -> Val {
         Val { size: bytes.len(), data: bytes.as_ptr().cast() }
     }
 
-    pub fn none() -> Val {
+    pub(crate) fn none() -> Val {
         Val { size: 0, data: std::ptr::null() }
     }
 
     /// What it points to now.
-    pub fn copy(&self) -> Vec<u8> {
+    pub(crate) fn copy(&self) -> Vec<u8> {
         if self.size == 0 || self.data.is_null() {
             return Vec::new();
         }
@@ -40,7 +40,7 @@ impl Val {
 
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Stat {
+pub(crate) struct Stat {
     pub page_size: c_uint,
     pub depth: c_uint,
     pub branch_pages: usize,
@@ -51,7 +51,7 @@ pub struct Stat {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Info {
+pub(crate) struct Info {
     pub map_address: *mut c_void,
     pub map_size: usize,
     pub last_page: usize,
@@ -60,18 +60,18 @@ pub struct Info {
     pub readers: c_uint,
 }
 
-pub type Compare = unsafe extern "C" fn(*const Val, *const Val) -> c_int;
+pub(crate) type Compare = unsafe extern "C" fn(*const Val, *const Val) -> c_int;
 
 macro_rules! api {
     ($($name:ident: fn($($arg:ty),*) $(-> $result:ty)?;)*) => {
         /// The functions of a library.
-        pub struct Api {
+        pub(crate) struct Api {
             pub label: &'static str,
             $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $result)?,)*
         }
 
         /// The original.
-        pub fn original() -> Api {
+        pub(crate) fn original() -> Api {
             Api {
                 label: "LMDB",
                 // SAFETY: the same functions with the same layouts under other names of types.
@@ -80,7 +80,7 @@ macro_rules! api {
         }
 
         /// Ours.
-        pub fn ours() -> Api {
+        pub(crate) fn ours() -> Api {
             let library = load();
             let symbol = |name: &str| {
                 let name = CString::new(name).expect("a name");
@@ -143,7 +143,7 @@ unsafe extern "C" {
 }
 
 /// The library as it was built for these tests.
-pub fn library() -> &'static Path {
+pub(crate) fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         // The tests' own program lies in `target/PROFILE/deps`.
@@ -174,10 +174,10 @@ fn load() -> *mut c_void {
 }
 
 /// Numbers that look random; the seed tells all.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -185,15 +185,15 @@ impl Random {
     }
 
     /// Below `bound`.
-    pub fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 
-    pub fn one_in(&mut self, n: usize) -> bool {
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 }

@@ -28,7 +28,6 @@ pub(crate) mod remove;
 pub(crate) mod remove_range;
 mod repack;
 pub(crate) mod run;
-pub(crate) mod seek;
 pub(crate) mod values;
 
 pub(crate) use desc::{TreeDesc, TreeOptions};

@@ -4,7 +4,7 @@ use crate::env::meta::StoredGeometry;
 use crate::error::Result;
 use crate::tree::TreeDesc;
 
-use super::cursors::Slot;
+use super::cursor::Slot;
 use super::write::WriteTxn;
 
 /// What must be put back when a level is undone. Tables are saved when the level first changes

@@ -4,9 +4,10 @@ use crate::error::{Error, Result};
 use crate::page::{self, ValueKind, leaf};
 use crate::tree::append::append;
 use crate::tree::desc::ORDER_INTEGER;
-use crate::tree::insert::{Put, Shape, mark_dirty_runs, put};
+use crate::tree::insert::{Put, Shape, last_key, mark_dirty_runs, put};
 use crate::tree::range::Bounds;
 use crate::tree::run::RUN_REF_SIZE;
+use crate::tree::values::last_value;
 use crate::tree::{Ref, RunRef, lookup, pairs, remove, remove_range};
 
 use super::table::{count_of_key, has_pair};
@@ -24,6 +25,20 @@ impl WriteTxn {
             return Err(Error::Invalid("a table of integer keys takes keys of 4 or 8 bytes"));
         }
         self.check_key(key)
+    }
+
+    /// Whether `key` comes behind all keys of a table.
+    pub(super) fn is_behind(&self, index: usize, key: &[u8]) -> Result<bool> {
+        let tree = self.tree(index);
+        let last = last_key(&self.ws, tree)?;
+        Ok(last.is_none_or(|last| tree.order.compare(key, last).is_gt()))
+    }
+
+    /// Whether `value` comes behind all values of `key`.
+    pub(super) fn is_value_behind(&self, index: usize, key: &[u8], value: &[u8]) -> Result<bool> {
+        let tree = self.tree(index);
+        let last = last_value(&self.ws.view(), tree, key)?;
+        Ok(last.is_none_or(|last| tree.values.compare(value, last).is_gt()))
     }
 
     pub(super) fn put(

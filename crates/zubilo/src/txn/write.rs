@@ -20,7 +20,8 @@ use crate::tree::insert::{Shape, put};
 use crate::tree::{Snapshot, Tree, TreeDesc, lookup, remove};
 
 use super::compact::Compaction;
-use super::cursors::Cursors;
+use super::cursor::Cursors;
+use super::limit::OwnLimit;
 use super::nested::Savepoint;
 use super::options::{TableOptions, builtin_tree, needs_comparator, unordered_tree};
 use super::table::TableStats;
@@ -54,17 +55,6 @@ pub struct WriteTxn {
     pub(super) compaction: Compaction,
     /// The writer lock must be released by its thread.
     _thread: PhantomData<*const ()>,
-}
-
-/// Bounds of the file's size, in bytes; see `WriteTxn::raw_set_limit`.
-#[derive(Clone, Copy, Debug)]
-pub struct OwnLimit {
-    /// What is stored.
-    pub upper: u64,
-    /// What changes may need.
-    pub soft: u64,
-    /// What a commit may take.
-    pub hard: u64,
 }
 
 /// A named table that the transaction has opened.

@@ -5,14 +5,13 @@ use std::ops::RangeBounds;
 use crate::error::Result;
 use crate::tree::remove;
 
-use super::cursor::Cursor;
-use super::cursors::TableId;
+use super::cursor::{Cursor, WriteCursor};
 use super::options::TableOptions;
 use super::table::{
     Iter, TableStats, ValueIter, bounds_of, first_and_count, prefix_bounds, values_of_key,
 };
+use super::table_id::TableId;
 use super::write::WriteTxn;
-use super::write_cursor::WriteCursor;
 
 /// A table as the write transaction sees and changes it.
 pub struct WriteTable<'t> {

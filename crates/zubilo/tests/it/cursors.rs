@@ -421,3 +421,35 @@ fn a_table_can_be_emptied_and_rewritten_through_a_cursor() {
     write.commit().unwrap();
     check(&env, "after a change");
 }
+
+/// A put through a cursor whose table was dropped went into a table that nobody finds, and said that it was
+/// done.
+#[test]
+fn a_cursor_of_a_dropped_table_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = Options::new().open(dir.path().join("store")).unwrap();
+    let mut write = env.write().unwrap();
+    for duplicates in [false, true] {
+        let options =
+            if duplicates { TableOptions::new().duplicates() } else { TableOptions::new() };
+        let table = write.create_table("t", options).unwrap().id();
+        let id = write.open_cursor(table).unwrap();
+        assert!(write.cursor(id).unwrap().put("key", "value", PutFlags::UPSERT).unwrap());
+        write.drop_table("t").unwrap();
+        let mut cursor = write.cursor(id).unwrap();
+        for flags in [PutFlags::UPSERT, PutFlags::NO_OVERWRITE, PutFlags::APPEND] {
+            assert!(matches!(cursor.put("key", "value", flags), Err(Error::NoSuchTable)));
+            assert!(matches!(cursor.reserve("key", 5, flags), Err(Error::NoSuchTable)));
+        }
+        assert!(matches!(
+            cursor.put_many("key", b"value", 1, PutFlags::UPSERT),
+            Err(Error::NoSuchTable)
+        ));
+        assert!(matches!(cursor.put_current("value"), Err(Error::NoSuchTable)));
+        assert!(matches!(cursor.delete(), Err(Error::NoSuchTable)));
+        assert!(matches!(cursor.delete_key(), Err(Error::NoSuchTable)));
+        assert!(matches!(cursor.first(), Err(Error::NoSuchTable)));
+    }
+    write.commit().unwrap();
+    check(&env, "after the drops");
+}

@@ -1,6 +1,13 @@
 //! Values of one size that lie packed: many at once, without a copy.
 
-use super::*;
+use crate::error::{Error, Result};
+use crate::page::Items;
+use crate::tree::Pages;
+
+use super::values::ValueCursor;
+use super::{PairCursor, Stand};
+
+const NOT_FIXED: Error = Error::Incompatible("the table's values are not all of one size");
 
 impl<'p, P: Pages<'p>> PairCursor<'p, P> {
     /// All values that lie packed where the cursor stands, and their size; the cursor then stands on
@@ -50,7 +57,7 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
         let ValueCursor::Tree(cursor, _) = &mut self.values else { return Ok(None) };
         let stood = cursor.position().map_or(0, |(_, _, index)| index);
         cursor.set_index(0);
-        if self.step_value_back()? {
+        if self.values.step_back()? {
             return self.packed_here();
         }
         if let ValueCursor::Tree(cursor, _) = &mut self.values {

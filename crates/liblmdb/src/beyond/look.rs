@@ -80,7 +80,7 @@ fn sound(report: &CheckReport) -> Result<()> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_env_pgwalk(
+pub(super) unsafe extern "C" fn mdbx_env_pgwalk(
     txn: *mut MDB_txn,
     visitor: Option<Visitor>,
     context: *mut c_void,
@@ -119,7 +119,7 @@ fn go_on(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_check(
+pub(super) unsafe extern "C" fn zubilo_check(
     env: *mut MDB_env,
     problem: Option<Problem>,
     progress: Option<Progress>,
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn zubilo_check(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_copy(
+pub(super) unsafe extern "C" fn zubilo_copy(
     env: *mut MDB_env,
     path: *const c_char,
     fd: c_int,
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn zubilo_copy(
 /// As in `zubilo.h`.
 #[repr(C)]
 #[allow(non_camel_case_types)]
-pub struct zubilo_info {
+pub(super) struct zubilo_info {
     page_size: u64,
     newest: u64,
     steady: u64,
@@ -191,7 +191,7 @@ pub struct zubilo_info {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_env_info(env: *mut MDB_env, out: *mut zubilo_info) -> c_int {
+pub(super) unsafe extern "C" fn zubilo_env_info(env: *mut MDB_env, out: *mut zubilo_info) -> c_int {
     entry(env, || {
         let store = &env_of(env)?.opened()?.store;
         let (info, space) = (store.info()?, store.space()?);
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn zubilo_env_info(env: *mut MDB_env, out: *mut zubilo_inf
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_readers(
+pub(super) unsafe extern "C" fn zubilo_readers(
     env: *mut MDB_env,
     function: Option<OneReader>,
     context: *mut c_void,
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn zubilo_readers(
 /// As in `zubilo.h`.
 #[repr(C)]
 #[allow(non_camel_case_types)]
-pub struct zubilo_scrub {
+pub(super) struct zubilo_scrub {
     passes: u64,
     finished: u64,
     took_ms: u64,
@@ -250,7 +250,10 @@ pub struct zubilo_scrub {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_scrub_report(env: *mut MDB_env, out: *mut zubilo_scrub) -> c_int {
+pub(super) unsafe extern "C" fn zubilo_scrub_report(
+    env: *mut MDB_env,
+    out: *mut zubilo_scrub,
+) -> c_int {
     entry(env, || {
         given(out)?;
         let report = env_of(env)?.opened()?.store.scrub_report().ok_or(Code::NOTFOUND)?;

@@ -13,7 +13,7 @@ use crate::txn::{MDB_txn, Work, with_tables};
 use super::{MANY, answer, given};
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_get_ex(
+pub(super) unsafe extern "C" fn mdbx_get_ex(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     key: *mut MDB_val,
@@ -101,7 +101,7 @@ fn give_nothing(to: *mut MDB_val) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_replace(
+pub(super) unsafe extern "C" fn mdbx_replace(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     key: *const MDB_val,
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn mdbx_replace(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_get_many(
+pub(super) unsafe extern "C" fn zubilo_get_many(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     keys: *const MDB_val,

@@ -15,13 +15,16 @@ use super::{TRUE, answer};
 /// As in `zubilo.h`.
 #[repr(C)]
 #[allow(non_camel_case_types)]
-pub struct MDBX_canary {
+pub(super) struct MDBX_canary {
     words: [u64; 3],
     txn: u64,
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_canary_put(txn: *mut MDB_txn, canary: *const MDBX_canary) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_canary_put(
+    txn: *mut MDB_txn,
+    canary: *const MDBX_canary,
+) -> c_int {
     entry(txn, || {
         let writer = writable(txn)?.writer()?;
         // SAFETY: by the contract it points to a canary, or nowhere.
@@ -34,7 +37,10 @@ pub unsafe extern "C" fn mdbx_canary_put(txn: *mut MDB_txn, canary: *const MDBX_
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_canary_get(txn: *mut MDB_txn, canary: *mut MDBX_canary) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_canary_get(
+    txn: *mut MDB_txn,
+    canary: *mut MDBX_canary,
+) -> c_int {
     entry(txn, || {
         let found = match &mut live(txn)?.work {
             Work::Read(read) => read.canary(),
@@ -55,7 +61,10 @@ fn straggler(txn: *mut MDB_txn, percent: *mut c_int) -> Result<c_int> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_txn_straggler(txn: *mut MDB_txn, percent: *mut c_int) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_txn_straggler(
+    txn: *mut MDB_txn,
+    percent: *mut c_int,
+) -> c_int {
     let mut lag = 0;
     let code = entry(txn, || {
         lag = straggler(txn, percent)?;
@@ -65,7 +74,7 @@ pub unsafe extern "C" fn mdbx_txn_straggler(txn: *mut MDB_txn, percent: *mut c_i
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_dbi_sequence(
+pub(super) unsafe extern "C" fn mdbx_dbi_sequence(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     result: *mut u64,
@@ -93,7 +102,7 @@ pub unsafe extern "C" fn mdbx_dbi_sequence(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_is_dirty(txn: *mut MDB_txn, pointer: *const c_void) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_is_dirty(txn: *mut MDB_txn, pointer: *const c_void) -> c_int {
     let mut dirty = false;
     let code = entry(txn, || {
         let this = live(txn)?;
@@ -124,26 +133,26 @@ fn ask(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_cursor_eof(cursor: *mut MDB_cursor) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_cursor_eof(cursor: *mut MDB_cursor) -> c_int {
     ask(cursor, zubilo::raw::RawCursor::eof)
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_cursor_on_first(cursor: *mut MDB_cursor) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_cursor_on_first(cursor: *mut MDB_cursor) -> c_int {
     ask(cursor, zubilo::raw::RawCursor::on_first)
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_cursor_on_last(cursor: *mut MDB_cursor) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_cursor_on_last(cursor: *mut MDB_cursor) -> c_int {
     ask(cursor, zubilo::raw::RawCursor::on_last)
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_cursor_on_first_dup(cursor: *mut MDB_cursor) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_cursor_on_first_dup(cursor: *mut MDB_cursor) -> c_int {
     ask(cursor, zubilo::raw::RawCursor::on_first_value)
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_cursor_on_last_dup(cursor: *mut MDB_cursor) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_cursor_on_last_dup(cursor: *mut MDB_cursor) -> c_int {
     ask(cursor, zubilo::raw::RawCursor::on_last_value)
 }

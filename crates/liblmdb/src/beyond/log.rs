@@ -74,7 +74,7 @@ fn call(logger: Logger, number: c_int, message: Arguments<'_>) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_setup_debug(
+pub(super) unsafe extern "C" fn mdbx_setup_debug(
     level: c_int,
     flags: c_int,
     function: Option<Logger>,

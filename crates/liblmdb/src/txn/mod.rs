@@ -23,7 +23,7 @@ use crate::guard::{Magic, entry, entry_or};
 
 /// A transaction.
 #[allow(non_camel_case_types)]
-pub struct MDB_txn {
+pub(crate) struct MDB_txn {
     magic: Magic,
     env: *mut MDB_env,
     pub(crate) work: Work,
@@ -310,7 +310,7 @@ pub(crate) fn run_lent(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_txn_begin(
+pub(crate) unsafe extern "C" fn mdb_txn_begin(
     env: *mut MDB_env,
     parent: *mut MDB_txn,
     flags: c_uint,
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn mdb_txn_begin(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_txn_commit(txn: *mut MDB_txn) -> c_int {
+pub(crate) unsafe extern "C" fn mdb_txn_commit(txn: *mut MDB_txn) -> c_int {
     entry(txn, || {
         txn_of(txn)?;
         end::commit(txn)
@@ -333,7 +333,7 @@ pub unsafe extern "C" fn mdb_txn_commit(txn: *mut MDB_txn) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_txn_abort(txn: *mut MDB_txn) {
+pub(crate) unsafe extern "C" fn mdb_txn_abort(txn: *mut MDB_txn) {
     entry_or(txn, (), || {
         if txn_of(txn).is_ok() {
             end::abort(txn);
@@ -342,7 +342,7 @@ pub unsafe extern "C" fn mdb_txn_abort(txn: *mut MDB_txn) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_txn_reset(txn: *mut MDB_txn) {
+pub(crate) unsafe extern "C" fn mdb_txn_reset(txn: *mut MDB_txn) {
     entry_or(txn, (), || {
         if let Ok(txn) = txn_of(txn) {
             end::reset(txn);
@@ -351,7 +351,7 @@ pub unsafe extern "C" fn mdb_txn_reset(txn: *mut MDB_txn) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_txn_renew(txn: *mut MDB_txn) -> c_int {
+pub(crate) unsafe extern "C" fn mdb_txn_renew(txn: *mut MDB_txn) -> c_int {
     entry(txn, || {
         let txn = txn_of(txn)?;
         let env = txn.env()?;
@@ -371,12 +371,12 @@ pub unsafe extern "C" fn mdb_txn_renew(txn: *mut MDB_txn) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_txn_env(txn: *mut MDB_txn) -> *mut MDB_env {
+pub(crate) unsafe extern "C" fn mdb_txn_env(txn: *mut MDB_txn) -> *mut MDB_env {
     entry_or(txn, std::ptr::null_mut(), || txn_of(txn).map_or(std::ptr::null_mut(), |txn| txn.env))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_txn_id(txn: *mut MDB_txn) -> usize {
+pub(crate) unsafe extern "C" fn mdb_txn_id(txn: *mut MDB_txn) -> usize {
     entry_or(txn, 0, || {
         let id = txn_of(txn).map(|txn| match &mut txn.work {
             Work::Read(read) | Work::Parked(read) => read.id().0,

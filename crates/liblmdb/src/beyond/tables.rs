@@ -42,7 +42,7 @@ fn range<'k>(from: *const MDB_val, to: *const MDB_val) -> Result<RawRange<'k>> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_dbi_open(
+pub(super) unsafe extern "C" fn zubilo_dbi_open(
     txn: *mut MDB_txn,
     name: *const c_char,
     flags: c_uint,
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn zubilo_dbi_open(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_dbi_rename(
+pub(super) unsafe extern "C" fn zubilo_dbi_rename(
     txn: *mut MDB_txn,
     from: *const c_char,
     to: *const c_char,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn zubilo_dbi_rename(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_nth(
+pub(super) unsafe extern "C" fn zubilo_nth(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     n: u64,
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn zubilo_nth(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_nth_value(
+pub(super) unsafe extern "C" fn zubilo_nth_value(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     key: *const MDB_val,
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn zubilo_nth_value(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_rank(
+pub(super) unsafe extern "C" fn zubilo_rank(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     key: *const MDB_val,
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn zubilo_rank(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_range_size(
+pub(super) unsafe extern "C" fn zubilo_range_size(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     from: *const MDB_val,
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn zubilo_range_size(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_del_range(
+pub(super) unsafe extern "C" fn zubilo_del_range(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     from: *const MDB_val,
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn zubilo_del_range(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_replace_value(
+pub(super) unsafe extern "C" fn zubilo_replace_value(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     key: *const MDB_val,
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn zubilo_replace_value(
 /// As in `zubilo.h`.
 #[repr(C)]
 #[allow(non_camel_case_types)]
-pub struct zubilo_table {
+pub(super) struct zubilo_table {
     entries: u64,
     depth: u64,
     leaf_pages: u64,
@@ -193,7 +193,7 @@ pub struct zubilo_table {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_stat(
+pub(super) unsafe extern "C" fn zubilo_stat(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     out: *mut zubilo_table,
@@ -221,6 +221,6 @@ pub unsafe extern "C" fn zubilo_stat(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_txn_dirty(txn: *mut MDB_txn, size: *mut u64) -> c_int {
+pub(super) unsafe extern "C" fn zubilo_txn_dirty(txn: *mut MDB_txn, size: *mut u64) -> c_int {
     entry(txn, || put_out(size, writable(txn)?.writer()?.dirty_bytes()))
 }

@@ -1,14 +1,12 @@
 //! Changing a table through a cursor.
 
 use crate::error::{Error, Result};
-use crate::tree::insert::last_key;
 use crate::tree::pair_cursor::Stand;
-use crate::tree::values::last_value;
+use crate::txn::write::WriteTxn;
 
-use super::cursor::{PackedValues, Seek, as_packed, moves};
-use super::cursors::{CursorId, tree_of};
 use super::parked::ParkedCursor;
-use super::write::WriteTxn;
+use super::registry::{CursorId, tree_of};
+use super::{PackedValues, Seek, as_packed, moves};
 
 /// How a record is stored through a cursor; combined with `|`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +73,7 @@ macro_rules! at_place {
 }
 
 impl<'t> WriteCursor<'t> {
-    pub(super) fn new(txn: &'t mut WriteTxn, id: CursorId, own: bool) -> WriteCursor<'t> {
+    pub(in crate::txn) fn new(txn: &'t mut WriteTxn, id: CursorId, own: bool) -> WriteCursor<'t> {
         WriteCursor { txn, id, own }
     }
 
@@ -93,8 +91,10 @@ impl<'t> WriteCursor<'t> {
         self.id
     }
 
+    /// Its table, which may have been dropped since the cursor was opened.
     fn table(&mut self) -> Result<usize> {
-        Ok(self.txn.cursors.slot_mut(self.id.index())?.table)
+        let table = self.txn.cursors.slot_mut(self.id.index())?.table;
+        tree_of(&self.txn.tables, table).map(|_| table)
     }
 
     fn has_duplicates(&self, table: usize) -> bool {
@@ -138,13 +138,11 @@ impl<'t> WriteCursor<'t> {
         flags: PutFlags,
     ) -> Result<bool> {
         if flags.contains(PutFlags::APPEND) {
-            let tree = tree_of(&self.txn.tables, table)?;
-            let last = last_key(&self.txn.ws, tree)?;
-            if last.is_some_and(|last| tree.order.compare(key, last).is_le()) {
+            let behind = self.txn.is_behind(table, key)?;
+            if !behind {
                 self.last()?;
-                return Ok(true);
             }
-            return Ok(false);
+            return Ok(!behind);
         }
         if flags.contains(PutFlags::NO_OVERWRITE) && self.txn.get(table, key)?.is_some() {
             self.seek_exact(key)?;
@@ -152,14 +150,11 @@ impl<'t> WriteCursor<'t> {
         }
         if let (true, true, Some(value)) =
             (flags.contains(PutFlags::APPEND_DUP), self.has_duplicates(table), value)
+            && !self.txn.is_value_behind(table, key, value)?
         {
-            let tree = tree_of(&self.txn.tables, table)?;
-            let last = last_value(&self.txn.ws.view(), tree, key)?;
-            if last.is_some_and(|last| tree.values.compare(value, last).is_le()) {
-                self.seek_exact(key)?;
-                self.last_value()?;
-                return Ok(true);
-            }
+            self.seek_exact(key)?;
+            self.last_value()?;
+            return Ok(true);
         }
         Ok(false)
     }

@@ -52,7 +52,7 @@ fn update(env: *mut MDB_env, call: Call) -> Result<()> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_update(
+pub(super) unsafe extern "C" fn zubilo_update(
     env: *mut MDB_env,
     change: Option<Change>,
     context: *mut c_void,

@@ -109,7 +109,10 @@ fn ask(txn: &mut MDB_txn, slow: Slow, more: i64) -> Result<bool> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_env_set_hsr(env: *mut MDB_env, function: Option<Hsr>) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_env_set_hsr(
+    env: *mut MDB_env,
+    function: Option<Hsr>,
+) -> c_int {
     entry(env, || {
         env_of(env)?.set_slow(function.map(Slow::Hsr));
         Ok(())
@@ -117,7 +120,7 @@ pub unsafe extern "C" fn mdbx_env_set_hsr(env: *mut MDB_env, function: Option<Hs
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_env_get_hsr(env: *const MDB_env) -> Option<Hsr> {
+pub(super) unsafe extern "C" fn mdbx_env_get_hsr(env: *const MDB_env) -> Option<Hsr> {
     entry_or((), None, || match env_of(env).ok()?.slow() {
         Some(Slow::Hsr(function)) => Some(function),
         _ => None,
@@ -125,7 +128,10 @@ pub unsafe extern "C" fn mdbx_env_get_hsr(env: *const MDB_env) -> Option<Hsr> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_env_set_oomfunc(env: *mut MDB_env, function: Option<Oom>) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_env_set_oomfunc(
+    env: *mut MDB_env,
+    function: Option<Oom>,
+) -> c_int {
     entry(env, || {
         env_of(env)?.set_slow(function.map(Slow::Oom));
         Ok(())
@@ -133,7 +139,7 @@ pub unsafe extern "C" fn mdbx_env_set_oomfunc(env: *mut MDB_env, function: Optio
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_env_get_oomfunc(env: *mut MDB_env) -> Option<Oom> {
+pub(super) unsafe extern "C" fn mdbx_env_get_oomfunc(env: *mut MDB_env) -> Option<Oom> {
     entry_or((), None, || match env_of(env).ok()?.slow() {
         Some(Slow::Oom(function)) => Some(function),
         _ => None,

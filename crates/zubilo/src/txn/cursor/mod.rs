@@ -1,4 +1,13 @@
 //! Cursors as users have them: a position in a table, moved by hand.
+//!
+//! [`Cursor`] only reads and borrows its transaction. `write` changes a table through a cursor,
+//! `registry` keeps the cursors of a write transaction right while its tables change, `slot` is the place
+//! of such a cursor, `parked` a place that is taken along to another transaction.
+
+mod parked;
+mod registry;
+mod slot;
+mod write;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,8 +18,11 @@ use crate::tree::pair_cursor::{Pair, PairCursor, Stand};
 use crate::tree::{Snapshot, Tree};
 
 pub use crate::tree::pair_cursor::Seek;
-
-use super::parked::ParkedCursor;
+pub use parked::ParkedCursor;
+pub use registry::CursorId;
+pub(super) use registry::Cursors;
+pub(super) use slot::Slot;
+pub use write::{PutFlags, WriteCursor};
 
 /// Values of one size as they lie in the store, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

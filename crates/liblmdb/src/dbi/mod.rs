@@ -72,11 +72,6 @@ pub(crate) struct Slot {
     kind: Kind,
 }
 
-/// A table that is ready for use.
-pub(crate) struct Found<'t> {
-    pub(crate) handle: &'t Arc<Handle>,
-}
-
 impl MDB_txn {
     /// The table behind a handle.
     #[inline]
@@ -91,11 +86,11 @@ impl MDB_txn {
         }
     }
 
-    /// The same with its handle.
-    pub(crate) fn found(&mut self, dbi: MDB_dbi) -> Result<Found<'_>> {
+    /// The handle of a table that is ready for use.
+    pub(crate) fn handle_of(&mut self, dbi: MDB_dbi) -> Result<&Arc<Handle>> {
         self.table(dbi)?;
         match self.slots.get(dbi as usize) {
-            Some(Slot { table: Some(_), handle: Some(handle), .. }) => Ok(Found { handle }),
+            Some(Slot { table: Some(_), handle: Some(handle), .. }) => Ok(handle),
             _ => Err(Code::BAD_DBI),
         }
     }
@@ -234,7 +229,7 @@ impl MDB_txn {
     #[cold]
     fn settle(&mut self, dbi: MDB_dbi, target: usize) -> Result<usize> {
         let info = self.info(dbi)?;
-        let handle = self.found(dbi)?.handle.clone();
+        let handle = self.handle_of(dbi)?.clone();
         if let Some(slot) = self.slots.get_mut(dbi as usize) {
             slot.unsettled = false;
         }

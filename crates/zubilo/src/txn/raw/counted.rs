@@ -1,22 +1,20 @@
-//! The way in of the C interface to what LMDB does not have: counted tables, ranges, and the pages that
-//! readers hold back.
+//! Counted tables, in both kinds of transactions; see [`crate::ReadTable::nth`] and its neighbours.
 
 use std::ops::Bound;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tree::rank;
+use crate::txn::counted::range_len;
+use crate::txn::read::ReadTxn;
+use crate::txn::write::WriteTxn;
 
-use super::counted::range_len;
-use super::raw::{NAMES, RawTable};
-use super::raw_cursor::RawPair;
-use super::read::ReadTxn;
-use super::table::bounds_of;
-use super::write::WriteTxn;
+use super::RawTable;
+use super::cursor::RawPair;
 
 /// Where a range of keys begins and ends.
 pub type RawRange<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
-/// Counted tables, in both kinds of transactions; see [`crate::ReadTable::nth`] and its neighbours.
+/// The calls of one kind of transaction; `$parts` are the pages and the tree of `$table` in it.
 macro_rules! counting {
     ($named:ty; $this:ident, $table:ident => $parts:expr) => {
         /// Record `n`, counted from 0.
@@ -61,23 +59,4 @@ impl WriteTxn {
         this.check()?;
         (this.ws.view(), this.tree(table))
     });
-
-    /// Removes all records with keys inside a range; gives their number. Not of the tree of names.
-    pub fn raw_delete_range(&mut self, table: usize, keys: RawRange<'_>) -> Result<u64> {
-        if table == NAMES {
-            return Err(Error::Incompatible("names of tables may lie in the range"));
-        }
-        self.delete_range(table, &bounds_of::<&[u8]>(keys))
-    }
-
-    /// Bytes of dead pages that a snapshot still sees.
-    pub fn raw_held_back(&self) -> u64 {
-        self.state.as_ref().map_or(0, |state| state.space.retired_pages()) << self.env.shift
-    }
-
-    /// Looks which readers are there now: pages of those that have ended can be used.
-    pub fn raw_renew_pins(&mut self) -> Result<()> {
-        self.check()?;
-        self.look_for_pins()
-    }
 }

@@ -26,7 +26,7 @@ use crate::txn::{MDB_txn, Work, live, txn_of, with_tables};
 
 /// A cursor.
 #[allow(non_camel_case_types)]
-pub struct MDB_cursor {
+pub(crate) struct MDB_cursor {
     magic: Magic,
     /// The transaction that opened it; null after its end.
     txn: *mut MDB_txn,
@@ -311,7 +311,7 @@ fn bury(cursor: *mut MDB_cursor) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_cursor_open(
+pub(crate) unsafe extern "C" fn mdb_cursor_open(
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     cursor: *mut *mut MDB_cursor,
@@ -343,7 +343,7 @@ pub unsafe extern "C" fn mdb_cursor_open(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_cursor_close(cursor: *mut MDB_cursor) {
+pub(crate) unsafe extern "C" fn mdb_cursor_close(cursor: *mut MDB_cursor) {
     entry_or(cursor, (), || {
         if cursor_of(cursor).is_ok() {
             unlink(cursor);
@@ -354,7 +354,10 @@ pub unsafe extern "C" fn mdb_cursor_close(cursor: *mut MDB_cursor) {
 
 /// Takes a cursor of a read transaction over into another one.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_cursor_renew(txn: *mut MDB_txn, cursor: *mut MDB_cursor) -> c_int {
+pub(crate) unsafe extern "C" fn mdb_cursor_renew(
+    txn: *mut MDB_txn,
+    cursor: *mut MDB_cursor,
+) -> c_int {
     entry(txn, || {
         let found = cursor_of(cursor)?;
         let this = txn_of(txn)?;
@@ -379,19 +382,22 @@ pub unsafe extern "C" fn mdb_cursor_renew(txn: *mut MDB_txn, cursor: *mut MDB_cu
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_cursor_txn(cursor: *mut MDB_cursor) -> *mut MDB_txn {
+pub(crate) unsafe extern "C" fn mdb_cursor_txn(cursor: *mut MDB_cursor) -> *mut MDB_txn {
     entry_or(cursor, std::ptr::null_mut(), || {
         cursor_of(cursor).map_or(std::ptr::null_mut(), |cursor| cursor.txn)
     })
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_cursor_dbi(cursor: *mut MDB_cursor) -> MDB_dbi {
+pub(crate) unsafe extern "C" fn mdb_cursor_dbi(cursor: *mut MDB_cursor) -> MDB_dbi {
     entry_or(cursor, 0, || cursor_of(cursor).map_or(0, |cursor| cursor.dbi))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdb_cursor_count(cursor: *mut MDB_cursor, count: *mut usize) -> c_int {
+pub(crate) unsafe extern "C" fn mdb_cursor_count(
+    cursor: *mut MDB_cursor,
+    count: *mut usize,
+) -> c_int {
     entry(cursor, || {
         let cursor = cursor_of(cursor)?;
         if count.is_null() {

@@ -5,13 +5,15 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::tree::pair_cursor::PairCursor;
 use crate::tree::{Pages, Tree};
+use crate::txn::read::ReadTable;
+use crate::txn::table_id::TableId;
+use crate::txn::write::WriteTxn;
+use crate::txn::write_table::WriteTable;
 
-use super::cursor::Cursor;
-use super::cursors::{CursorId, Slot, TableId};
-use super::read::ReadTable;
-use super::write::WriteTxn;
-use super::write_cursor::WriteCursor;
-use super::write_table::WriteTable;
+use super::Cursor;
+use super::registry::CursorId;
+use super::slot::Slot;
+use super::write::WriteCursor;
 
 /// Where a cursor stood, told by key and value: it borrows nothing, pins nothing, and can be kept,
 /// sent and resumed any number of times, in read and in write transactions (`cursor_renew`,

@@ -55,7 +55,7 @@ fn set_geometry(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_env_set_geometry(
+pub(super) unsafe extern "C" fn mdbx_env_set_geometry(
     env: *mut MDB_env,
     lower: isize,
     _now: isize,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn mdbx_env_set_geometry(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_env_close_ex(env: *mut MDB_env, dont_sync: bool) -> c_int {
+pub(super) unsafe extern "C" fn mdbx_env_close_ex(env: *mut MDB_env, dont_sync: bool) -> c_int {
     entry((), || {
         env_of(env)?;
         // SAFETY: made by mdb_env_create from a box; by the contract nobody uses it any more.

@@ -78,12 +78,16 @@ fn set(env: &MDB_env, option: c_int, value: u64) -> Result<()> {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn zubilo_env_set(env: *mut MDB_env, option: c_int, value: u64) -> c_int {
+pub(super) unsafe extern "C" fn zubilo_env_set(
+    env: *mut MDB_env,
+    option: c_int,
+    value: u64,
+) -> c_int {
     entry(env, || set(env_of(env)?, option, value))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mdbx_env_open_ex(
+pub(super) unsafe extern "C" fn mdbx_env_open_ex(
     env: *mut MDB_env,
     path: *const c_char,
     flags: c_uint,

@@ -10,11 +10,11 @@ use crate::error::Result;
 use crate::page::{ValueKind, entry_at};
 use crate::tree::Snapshot;
 use crate::tree::pair_cursor::{Mark, PairCursor, Seek, Stand};
+use crate::txn::cursor::Slot;
+use crate::txn::read::ReadTxn;
+use crate::txn::write::WriteTxn;
 
-use super::cursors::Slot;
-use super::raw::RawTable;
-use super::read::ReadTxn;
-use super::write::WriteTxn;
+use super::RawTable;
 
 /// A key and a value.
 pub type RawPair<'p> = (&'p [u8], &'p [u8]);

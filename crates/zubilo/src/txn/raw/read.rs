@@ -1,0 +1,112 @@
+//! Read transactions, and tables that know neither their transaction nor its snapshot.
+
+use crate::error::{Error, Result};
+use crate::page::{Order, ValueKind};
+use crate::tree::cursor::Cursor;
+use crate::tree::{Tree, batch, lookup};
+use crate::txn::options::unordered_tree;
+use crate::txn::read::ReadTxn;
+
+use super::{Named, RawCompare, TableInfo, find, set_orders, value_of};
+
+/// A table of a read transaction; good as long as the transaction shows the same snapshot.
+#[derive(Clone)]
+pub struct RawTable {
+    tree: Tree,
+}
+
+impl RawTable {
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// What is known of it.
+    pub fn info(&self) -> TableInfo {
+        TableInfo::of(&self.tree.desc)
+    }
+
+    /// Takes comparators, where the table was made for a caller's; without one such a table is in
+    /// byte order for look-ups.
+    pub fn set_orders(&mut self, keys: Option<RawCompare>, values: Option<RawCompare>) {
+        set_orders(&mut self.tree, keys, values);
+    }
+}
+
+impl ReadTxn {
+    /// As [`WriteTxn::raw_mark`].
+    pub fn raw_mark(&self) -> u64 {
+        self.root().main.sequence
+    }
+
+    /// The tree of names.
+    pub fn raw_names(&self) -> RawTable {
+        RawTable { tree: Tree::main(self.root().main) }
+    }
+
+    /// Hands out the plain records of the tree of names, in order.
+    pub fn raw_records<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let pages = self.snapshot();
+        let mut cursor = Cursor::new(pages, &self.root().main, Order::Bytes);
+        cursor.first()?;
+        while let Some((at, entry)) = cursor.entry()? {
+            if entry.kind != ValueKind::Tree {
+                each(entry.key, lookup::value_of(&pages, at, &entry)?)?;
+            }
+            cursor.next()?;
+        }
+        Ok(())
+    }
+
+    /// What `name` stands for.
+    pub fn raw_find(&self, name: &[u8]) -> Result<Named<RawTable>> {
+        let names = Tree::main(self.root().main);
+        Ok(match find(&self.snapshot(), &names, name)? {
+            Named::Nothing => Named::Nothing,
+            Named::Record => Named::Record,
+            Named::Table(desc) => {
+                let mut tree = unordered_tree(desc);
+                set_orders(&mut tree, None, None);
+                Named::Table(RawTable { tree })
+            }
+        })
+    }
+
+    /// The value under `key`, of several the first.
+    #[inline]
+    pub fn raw_get(&self, table: &RawTable, key: &[u8]) -> Result<Option<&[u8]>> {
+        let (pages, tree) = (self.snapshot(), &table.tree);
+        match lookup::get_entry(&pages, &tree.desc, &tree.order, key)? {
+            Some((at, entry)) => value_of(&pages, tree, at, &entry).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Looks many keys up at once and hands each value to `found` with the index of its key.
+    pub fn raw_get_many<'t>(
+        &'t self,
+        table: &RawTable,
+        keys: &[&[u8]],
+        found: impl FnMut(usize, Option<&'t [u8]>),
+    ) -> Result<()> {
+        let tree = &table.tree;
+        batch::get_many(&self.snapshot(), &tree.desc, &tree.order, keys, found)
+    }
+
+    /// Bytes up to the last page ever used.
+    pub fn raw_used(&self) -> u64 {
+        self.root().end << self.env().shift
+    }
+
+    /// Ends the pin of the snapshot and keeps the reader slot, until [`ReadTxn::raw_renew`].
+    pub fn raw_park(&mut self) {
+        self.park();
+    }
+
+    /// After [`ReadTxn::raw_park`]: the newest commit. An error leaves it parked.
+    pub fn raw_renew(&mut self) -> Result<()> {
+        self.repin().inspect_err(|_| self.park())
+    }
+}
