@@ -20,7 +20,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::{Rng, check, geometry, number, seed};
-use zubilo::{Durability, Env, Error, Options, ReadTxn, Result, TableOptions, WriteTxn};
+use zubilo::{
+    CompactOptions, Durability, Env, Error, Options, ReadTxn, Result, TableOptions, WriteTxn,
+};
 
 const DIR: &str = "ZUBILO_SOAK_DIR";
 const ROLE: &str = "ZUBILO_SOAK_ROLE";
@@ -297,6 +299,26 @@ impl Worker<'_> {
             }
         }
     }
+
+    /// Compactions, beside those of the other processes; most are stopped on the way.
+    fn compacts(&self, mut rng: Rng) {
+        while self.goes_on() {
+            std::thread::sleep(Duration::from_millis(rng.below(1500)));
+            let step = rng.pick(&[1, 60 << 10, MIB]);
+            let options = CompactOptions::new()
+                .step(step, Duration::from_millis(50))
+                .pause(Duration::from_millis(rng.below(3)))
+                .fill(rng.pick(&[60, 98, 100]));
+            let mut steps = 1 + rng.below(300);
+            let done = self.env.compact(&options, &mut |_, _| {
+                steps = steps.saturating_sub(1);
+                steps > 0 && self.goes_on()
+            });
+            if let Err(error) = done {
+                assert!(expected(&error), "{error}");
+            }
+        }
+    }
 }
 
 fn acks(dir: &Path) -> File {
@@ -318,7 +340,7 @@ fn soak_process() {
     let worker = &worker;
     std::thread::scope(|scope| {
         let mut fork = || Rng::new(rng.next());
-        let (alone, short, long, copies) = (fork(), fork(), fork(), fork());
+        let (alone, short, long, copies, compacts) = (fork(), fork(), fork(), fork(), fork());
         let mut threads = vec![scope.spawn(move || worker.writes_alone(alone))];
         for n in 1..WRITERS {
             let rng = fork();
@@ -328,6 +350,7 @@ fn soak_process() {
         threads.push(scope.spawn(move || worker.reads(false, short)));
         threads.push(scope.spawn(move || worker.reads(true, long)));
         threads.push(scope.spawn(move || worker.copies(copies)));
+        threads.push(scope.spawn(move || worker.compacts(compacts)));
         // A thread that has found something ends all, so that the driver hears of it.
         while !dir.join("stop").exists() && threads.iter().all(|t| !t.is_finished()) {
             std::thread::sleep(Duration::from_millis(20));
@@ -350,9 +373,10 @@ struct Fleet {
 }
 
 impl Fleet {
-    fn new() -> Fleet {
+    fn new(page_size: u32) -> Fleet {
+        println!("pages of {page_size}");
         let dir = tempfile::tempdir().unwrap();
-        let env = options(0).open(dir.path().join("store")).unwrap();
+        let env = options(0).page_size(page_size).open(dir.path().join("store")).unwrap();
         found(&env).unwrap();
         let identities = (PROCESSES * WRITERS) as usize;
         Fleet {
@@ -475,7 +499,7 @@ fn soak(seconds: u64) {
     let seed = seed(now.as_nanos() as u64);
     println!("ZUBILO_SEED={seed}");
     let mut rng = Rng::new(seed);
-    let mut fleet = Fleet::new();
+    let mut fleet = Fleet::new(rng.pick(&[4096, 16384, 65536]));
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(seconds) {
         BEAT.fetch_add(1, Ordering::SeqCst);

@@ -35,6 +35,35 @@ fn a_commit_without_pages_survives_a_reopen() {
     assert!(read.tables().unwrap().is_empty());
 }
 
+/// A transaction that was given up had raised the end of the used part; the file was cut to the newest
+/// commit's, and a commit that took no page, so that nothing asked whether the file was long enough, wrote
+/// down the raised one: an open did not believe it, durable as it was.
+#[test]
+fn a_commit_without_pages_does_not_end_behind_the_file() {
+    let (_dir, path) = fresh();
+    let cut_soon = geometry(|g| g.shrink = 4096);
+    let options = Options::new().durability(Durability::NoSync).geometry(cut_soon);
+    let env = options.dirty_limit(64 << 10).open(&path).unwrap();
+    put_all(&env, "t", (0..10_000u32).map(|i| (i.to_be_bytes(), [1; 100])));
+    env.sync().unwrap();
+    let mut txn = env.write().unwrap();
+    let mut table = txn.table("t").unwrap();
+    (0..20u32).for_each(|i| table.put(i.to_be_bytes(), [2; 50_000]).unwrap());
+    txn.abort();
+    let long = env.info().unwrap().file_len;
+    env.sync().unwrap();
+    assert!(env.info().unwrap().file_len < long, "nothing was cut");
+    let mut txn = env.write().unwrap();
+    txn.set_canary([1, 2, 3]).unwrap();
+    let id = txn.commit().unwrap();
+    let info = env.info().unwrap();
+    assert!(info.used_len <= info.file_len, "{info:?}");
+    env.close().unwrap();
+    let env = Options::new().open(&path).unwrap();
+    assert_eq!(env.read().unwrap().id(), id);
+    check(&env, "opened again");
+}
+
 /// Closing one handle switched off the final flush of all others.
 #[test]
 fn the_last_handle_makes_commits_durable() {
