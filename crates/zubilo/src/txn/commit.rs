@@ -75,7 +75,7 @@ impl WriteTxn {
         self.check_freed()?;
         let pages = self.ws.arena().live() as u64 + self.ws.run_pages();
         let (extents, digest) = match pages {
-            0 => self.write_nothing()?,
+            0 => (vec![], Some(XxHash3_64::oneshot(&[]))),
             _ => self.write_pages(pages)?,
         };
         let bytes = pages << self.env.shift;
@@ -151,15 +151,6 @@ impl WriteTxn {
         self.env.is_sync()
             && pages << self.env.shift <= VERIFIED_MAX
             && (self.env.steady() == self.base.txn || has(Bug::OneFlushOnWeak))
-    }
-
-    /// A commit that takes no page makes no demand on the file's length either. The end that it writes
-    /// down must be inside the file all the same: what a transaction that was given up has raised it by
-    /// may have been cut off since.
-    fn write_nothing(&mut self) -> Result<(Vec<Extent>, Option<u64>)> {
-        let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        state.space.trim_tail(META_COUNT);
-        Ok((vec![], Some(XxHash3_64::oneshot(&[]))))
     }
 
     /// Gives all dirty pages their places and hands them to the kernel. With a digest, if one flush may

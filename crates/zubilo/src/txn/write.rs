@@ -467,6 +467,11 @@ impl Drop for WriteTxn {
             && !self.broken
         {
             spilled.into_iter().for_each(|extent| state.space.give_back(extent));
+            if state.space.end() > state.meta.end {
+                // Given up: nobody uses what it took beyond the newest commit's end. Were that kept as
+                // free pages, the file could be cut below them, or bounded.
+                state.space.trim_tail(state.meta.end);
+            }
             state.arena = Some(arena);
             *self.env.writer() = Some(state);
         }

@@ -35,21 +35,27 @@ fn a_commit_without_pages_survives_a_reopen() {
     assert!(read.tables().unwrap().is_empty());
 }
 
-/// A transaction that was given up had raised the end of the used part; the file was cut to the newest
-/// commit's, and a commit that took no page, so that nothing asked whether the file was long enough, wrote
-/// down the raised one: an open did not believe it, durable as it was.
-#[test]
-fn a_commit_without_pages_does_not_end_behind_the_file() {
-    let (_dir, path) = fresh();
+/// A store of a megabyte, and a transaction beyond its end that was given up.
+fn given_up_beyond_the_end(path: &Path) -> Env {
     let cut_soon = geometry(|g| g.shrink = 4096);
     let options = Options::new().durability(Durability::NoSync).geometry(cut_soon);
-    let env = options.dirty_limit(64 << 10).open(&path).unwrap();
+    let env = options.dirty_limit(64 << 10).open(path).unwrap();
     put_all(&env, "t", (0..10_000u32).map(|i| (i.to_be_bytes(), [1; 100])));
     env.sync().unwrap();
     let mut txn = env.write().unwrap();
     let mut table = txn.table("t").unwrap();
     (0..20u32).for_each(|i| table.put(i.to_be_bytes(), [2; 50_000]).unwrap());
     txn.abort();
+    env
+}
+
+/// A transaction that was given up left the end of the used part raised; the file was cut to the newest
+/// commit's, and a commit that took no page, so that nothing asked whether the file was long enough,
+/// wrote down the raised one: an open did not believe it, durable as it was.
+#[test]
+fn a_commit_without_pages_does_not_end_behind_the_file() {
+    let (_dir, path) = fresh();
+    let env = given_up_beyond_the_end(&path);
     let long = env.info().unwrap().file_len;
     env.sync().unwrap();
     assert!(env.info().unwrap().file_len < long, "nothing was cut");
@@ -62,6 +68,21 @@ fn a_commit_without_pages_does_not_end_behind_the_file() {
     let env = Options::new().open(&path).unwrap();
     assert_eq!(env.read().unwrap().id(), id);
     check(&env, "opened again");
+}
+
+/// The same raised end: pages behind a new upper bound counted as free.
+#[test]
+fn what_was_given_up_is_not_used_beyond_a_new_bound() {
+    let (_dir, path) = fresh();
+    let env = given_up_beyond_the_end(&path);
+    let upper = env.info().unwrap().used_len + (16 << 12);
+    let mut txn = env.write().unwrap();
+    txn.set_geometry(geometry(|g| g.upper = upper)).unwrap();
+    txn.table("t").unwrap().put("key", "value").unwrap();
+    txn.commit().unwrap();
+    let info = env.info().unwrap();
+    assert!(info.used_len <= upper, "{info:?}");
+    check(&env, "with a bound");
 }
 
 /// Closing one handle switched off the final flush of all others.
