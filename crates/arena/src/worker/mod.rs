@@ -398,6 +398,7 @@ impl<E: Engine> Yard<E> {
             engine.settle()?;
             engine.close()?;
         }
+        fence::give_memory_back();
         let (disk_bytes, apparent_bytes) = crate::disk::usage(&self.dir);
         let began = Instant::now();
         let (mut engine, _) = E::open(&self.dir, self.class, self.variant)?;
