@@ -76,19 +76,29 @@ impl EnvInner {
             }
         };
         known.store(wish, Ordering::SeqCst);
-        self.limit_read_ahead(wish);
+        self.look_at_length(wish);
         Ok(())
     }
 
-    /// Tells the kernel, once, to read nothing ahead when the file no longer fits into memory.
-    pub(super) fn limit_read_ahead(&self, len: u64) {
-        let until = &self.read_ahead_until;
-        if len > until.load(StdOrdering::Relaxed)
-            && len > until.swap(u64::MAX, StdOrdering::Relaxed)
+    /// Notices when the file no longer fits into memory: what is read ahead then drives out what is needed,
+    /// and a store to a page through the map would first read what it overwrites.
+    pub(super) fn look_at_length(&self, len: u64) {
+        if len <= self.memory.load(StdOrdering::Relaxed)
+            || self.outgrown.swap(true, StdOrdering::Relaxed)
         {
+            return;
+        }
+        if self.options.read_ahead.is_none() {
             // Advice: a kernel that does not take it reads ahead, which is slow and no error.
             let _ = self.data.advise(0, self.data.reserved(), Advice::Random);
         }
+    }
+
+    /// The map through which pages are written, if there is one and it pays.
+    pub(crate) fn map_to_write(&self) -> Option<*mut u8> {
+        let reads_first =
+            self.options.writable_map.is_none() && self.outgrown.load(StdOrdering::Relaxed);
+        if reads_first { None } else { self.data.writable() }
     }
 
     /// Cuts the free tail of the file, if it is long enough, or `all` of it. Only while the newest commit is
@@ -133,6 +143,7 @@ mod tests {
     use std::fs;
 
     use super::super::Env;
+    use super::super::options::{Durability, Options};
     use super::*;
 
     /// Whether the kernel was told that pages of a file are wanted in no order.
@@ -144,18 +155,21 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_outgrows_memory_while_it_is_open_is_not_read_ahead() {
+    fn a_store_that_outgrows_memory_while_it_is_open_is_not_read_ahead_nor_written_by_its_map() {
         let dir = tempfile::tempdir().expect("directory");
         let path = dir.path().join("store");
-        let env = Env::open(&path, Default::default()).expect("open");
+        let options = Options::new().durability(Durability::NoSync);
+        let env = Env::open(&path, options).expect("open");
+        let has_map = env.inner.data.writable().is_some();
         let name = path.to_str().expect("a path of letters");
-        env.inner.read_ahead_until.store(2 << 20, StdOrdering::Relaxed);
+        env.inner.memory.store(2 << 20, StdOrdering::Relaxed);
         for (value, in_no_order) in [(1 << 10, false), (3 << 20, true), (3 << 20, true)] {
             let mut write = env.write().expect("begin");
             let mut main = write.table_or_create("t").expect("table");
             main.put(b"value", vec![7; value]).expect("put");
             write.commit().expect("commit");
             assert_eq!(wanted_in_no_order(name), in_no_order, "{value} bytes");
+            assert_eq!(env.inner.map_to_write().is_some(), has_map && !in_no_order);
         }
     }
 }

@@ -67,8 +67,10 @@ pub(crate) struct EnvInner {
     pub(crate) close_without_sync: AtomicBool,
     /// The geometry of the options is not stored yet.
     pub(crate) geometry_pending: AtomicBool,
-    /// Bytes of the file beyond which the kernel is told to read nothing ahead.
-    pub(crate) read_ahead_until: AtomicU64,
+    /// Bytes of memory that this process may use.
+    pub(crate) memory: AtomicU64,
+    /// The file is longer than that.
+    pub(crate) outgrown: AtomicBool,
     /// Commits are lazy although the options say `Sync`.
     pub(crate) lazy_now: AtomicBool,
     fork_generation: u32,

@@ -156,11 +156,10 @@ fn start(
         // Advice: a kernel that has no huge pages for files is no error.
         let _ = data.advise(0, data.reserved(), Advice::HugePages);
     }
-    let read_ahead_until = match options.read_ahead {
-        Some(true) => u64::MAX,
-        Some(false) => 0,
-        None => platform::memory_limit(),
-    };
+    if options.read_ahead == Some(false) {
+        // Advice, too.
+        let _ = data.advise(0, data.reserved(), Advice::Random);
+    }
     let verifier = match options.verify {
         VerifyReads::Never => None,
         VerifyReads::Always => Some(Verifier::always()),
@@ -185,14 +184,15 @@ fn start(
         group: Default::default(),
         close_without_sync: AtomicBool::new(false),
         geometry_pending,
-        read_ahead_until: AtomicU64::new(read_ahead_until),
+        memory: AtomicU64::new(platform::memory_limit()),
+        outgrown: AtomicBool::new(false),
         lazy_now: AtomicBool::new(false),
         fork_generation: platform::fork_generation(),
         writer: Mutex::new(None),
         checkpointing: Mutex::new(()),
     });
     // A length that is not known is no reason to fail here.
-    inner.limit_read_ahead(inner.data.len().unwrap_or(0));
+    inner.look_at_length(inner.data.len().unwrap_or(0));
     tell(&inner);
     let closer = Closer::start(&inner, lazy)?;
     Ok(Env::from_inner(inner, closer))

@@ -196,8 +196,9 @@ impl Options {
     /// Whether pages are written through a writable map instead of system calls, with
     /// [`Durability::NoSync`]: half the CPU time of a small transaction, but a stray pointer of the
     /// process can damage the file. Unless told, where nothing else speaks against it: on ext4 and
-    /// tmpfs. Other file systems need space for each page that is written again, and a store through
-    /// a map ends the process when there is none.
+    /// tmpfs, as long as the file is not longer than the memory that the process may use. Other file
+    /// systems need space for each page that is written again, and a store through a map ends the
+    /// process when there is none; beyond memory a store reads from the disk what it overwrites.
     ///
     /// With other kinds of durability it changes nothing: each flush write-protects the pages anew,
     /// on all CPUs, and the next store to each would be a page fault, dearer than a call.

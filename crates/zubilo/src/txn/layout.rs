@@ -359,7 +359,7 @@ impl<'w> Batch<'w> {
     fn new(env: &'w EnvInner, pieces: usize) -> Result<Batch<'w>> {
         let data = env.data.as_ref();
         let slices = with_room(pieces).ok_or_else(no_list)?;
-        Ok(Batch { data, map: data.writable(), start: 0, end: 0, slices })
+        Ok(Batch { data, map: env.map_to_write(), start: 0, end: 0, slices })
     }
 
     fn add(&mut self, at: u64, bytes: &'w [u8]) -> Result<()> {
