@@ -272,9 +272,10 @@ fn the_names_in_the_documentation_exist() {
             declares(format!("pub struct {owner}")) || declares(format!("pub enum {owner}"));
         assert!(is_type, "{owner}::{name}");
         let method = |end| declares(format!("pub fn {name}{end}"));
-        let is_there = match name.starts_with(|c: char| c.is_uppercase()) {
-            true => declares(format!("    {name}")),
-            false => method('(') || method('<'),
+        let is_there = if name.starts_with(|c: char| c.is_uppercase()) {
+            declares(format!("    {name}"))
+        } else {
+            method('(') || method('<')
         };
         assert!(is_there, "{owner}::{name}");
     }
