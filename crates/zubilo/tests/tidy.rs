@@ -66,7 +66,7 @@ fn sources() -> Vec<Source> {
 impl Source {
     /// Whether the whole file is only compiled for tests.
     fn is_test(&self) -> bool {
-        let test_names = ["tests.rs", "testing.rs", "model.rs"];
+        let test_names = ["tests.rs", "model.rs"];
         self.path.contains("/tests/") || test_names.iter().any(|n| self.path.ends_with(n))
     }
 
