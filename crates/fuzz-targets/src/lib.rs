@@ -50,10 +50,7 @@ pub fn target(name: &str) -> &'static Target {
 /// A fresh folder, in memory where the system has such a place: a fuzzer makes thousands a second.
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let memory = Path::new("/dev/shm");
-    let made = match memory.is_dir() {
-        true => tempfile::tempdir_in(memory),
-        false => tempfile::tempdir(),
-    };
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
     let dir = made.expect("a folder can be made");
     let path = dir.path().to_path_buf();
     (dir, path)

@@ -144,13 +144,12 @@ impl MDB_txn {
             self.check_order(put, target, kind, value)?;
         }
         let mut held = Copied::<MAX_KEY>::new();
-        let value = match kind.integer_values && kind.fixed && !matches!(value.len(), 4 | 8) {
-            true => {
-                let value = held.keep(value);
-                self.displace(put, value)?;
-                value
-            }
-            false => value,
+        let value = if kind.integer_values && kind.fixed && !matches!(value.len(), 4 | 8) {
+            let value = held.keep(value);
+            self.displace(put, value)?;
+            value
+        } else {
+            value
         };
         cursor::park(self, put.dbi)?;
         let moves = value.len() > SMALL && self.may_move(value.len())?;

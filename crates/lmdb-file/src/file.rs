@@ -108,9 +108,10 @@ impl LmdbFile<File> {
     pub fn open(path: impl AsRef<Path>) -> Result<LmdbFile<File>> {
         let path = path.as_ref();
         let failed = |source| Error::Io { op: "open the file", source };
-        let path = match std::fs::metadata(path).map_err(failed)?.is_dir() {
-            true => path.join("data.mdb"),
-            false => path.to_path_buf(),
+        let path = if std::fs::metadata(path).map_err(failed)?.is_dir() {
+            path.join("data.mdb")
+        } else {
+            path.to_path_buf()
         };
         LmdbFile::new(File::open(path).map_err(failed)?)
     }

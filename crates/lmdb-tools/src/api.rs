@@ -88,10 +88,10 @@ macro_rules! functions {
             let symbol = |name: &CStr| {
                 // SAFETY: a library that stays loaded, and a name.
                 let found = unsafe { libc::dlsym(library, name.as_ptr()) };
-                match found.is_null() {
-                    true => Err(Stop::Failed(format!("liblmdb.so.0 lacks {name:?}"))),
-                    false => Ok(found),
+                if found.is_null() {
+                    return Err(Stop::Failed(format!("liblmdb.so.0 lacks {name:?}")));
                 }
+                Ok(found)
             };
             Ok(Api {
                 $(
@@ -178,10 +178,11 @@ fn load() -> Result<*mut c_void> {
     }
     // SAFETY: after a failure there is a text, or null.
     let text = unsafe { libc::dlerror() };
-    match text.is_null() {
-        true => Err(Stop::Failed("liblmdb.so.0 could not be loaded".into())),
+    if text.is_null() {
+        Err(Stop::Failed("liblmdb.so.0 could not be loaded".into()))
+    } else {
         // SAFETY: a C string that lives until the next call.
-        false => Err(Stop::Failed(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())),
+        Err(Stop::Failed(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()))
     }
 }
 

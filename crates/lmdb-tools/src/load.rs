@@ -202,10 +202,7 @@ pub fn load(arguments: &[String]) -> Result<()> {
     let mut input = Input { lines, number: 0, line: Vec::new() };
     let flags = if options.has('N') { number::NOOVERWRITE | number::NODUPDATA } else { 0 };
     let mode = Mode { plain: options.has('T'), append: options.has('a'), flags };
-    let mut header = match mode.plain {
-        true => Some(Header::default()),
-        false => input.header()?,
-    };
+    let mut header = if mode.plain { Some(Header::default()) } else { input.header()? };
     let Some(start) = &header else { return Err(input.wrong("unexpected end of input")) };
     let quick = options.has('Q');
     let setup = Setup {

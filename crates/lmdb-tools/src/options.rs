@@ -21,10 +21,8 @@ impl Options {
     ) -> Result<Options> {
         let mut options = Options { given: Vec::new(), paths: Vec::new() };
         let first = letters.starts_with('+');
-        let wrong = |what: String| match first {
-            true => Stop::Usage(usage),
-            false => Stop::Option(what, usage),
-        };
+        let wrong =
+            |what: String| if first { Stop::Usage(usage) } else { Stop::Option(what, usage) };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let cluster = argument.strip_prefix('-').filter(|cluster| !cluster.is_empty());

@@ -27,9 +27,10 @@ fn print(out: &mut impl Write, stat: &Stat) -> io::Result<()> {
 fn environment(out: &mut impl Write, env: &Env) -> Result<()> {
     let (stat, info) = (env.stat()?, env.info()?);
     writeln!(out, "Environment Info")?;
-    match info.map_address.is_null() {
-        true => writeln!(out, "  Map address: (nil)")?,
-        false => writeln!(out, "  Map address: {:p}", info.map_address)?,
+    if info.map_address.is_null() {
+        writeln!(out, "  Map address: (nil)")?
+    } else {
+        writeln!(out, "  Map address: {:p}", info.map_address)?
     }
     writeln!(out, "  Map size: {}", info.map_size)?;
     writeln!(out, "  Page size: {}", stat.page_size)?;

@@ -100,9 +100,10 @@ fn work(wish: &Wish, plans: &[Plan], next: &AtomicU64, done: &AtomicU64, table: 
         }
         let plan = &plans[at];
         let seed = wish.seed + round;
-        let outcome = match wish.faults {
-            true => each_call(plan, seed, plan.steps.min(FAULT_STEPS)),
-            false => Run::start(plan, seed, plan.states, |_| ()),
+        let outcome = if wish.faults {
+            each_call(plan, seed, plan.steps.min(FAULT_STEPS))
+        } else {
+            Run::start(plan, seed, plan.states, |_| ())
         };
         done.fetch_add(outcome.states, Ordering::Relaxed);
         for failure in &outcome.failures {

@@ -61,10 +61,7 @@ impl Table {
     }
 
     fn form(&self, key: &[u8]) -> Vec<u8> {
-        match self.kind.reversed {
-            true => key.iter().rev().copied().collect(),
-            false => key.to_vec(),
-        }
+        if self.kind.reversed { key.iter().rev().copied().collect() } else { key.to_vec() }
     }
 
     /// Puts a value in the place of the one there is, or adds it to the others.

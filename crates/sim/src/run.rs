@@ -187,18 +187,20 @@ impl<'p> Run<'p> {
             && matches!(self.plan.twist, Twist::Plain | Twist::Reopens | Twist::Interleaved);
         let copied = (kill || once) && rng.one_in(3);
         let home = scene.home + u64::from(copied);
-        let (floor, boot) = match kill {
-            true => (replay.acked, scene.boot),
-            false => (replay.durable_txn, scene.boot + u8::from(!copied)),
+        let (floor, boot) = if kill {
+            (replay.acked, scene.boot)
+        } else {
+            (replay.durable_txn, scene.boot + u8::from(!copied))
         };
         let durable = replay.durable_txn;
         let expect = Expect { floor, ceiling: replay.attempted, durable, boot, fresh: !kill };
         let disk = SimDisk::new(&image, self.plan.writable);
         disk.settle(home);
         (self.prepare)(&disk);
-        let (start, before) = match kill {
-            true => replay.kept(),
-            false => (
+        let (start, before) = if kill {
+            replay.kept()
+        } else {
+            (
                 Start {
                     durable: image,
                     doomed: Default::default(),
@@ -209,7 +211,7 @@ impl<'p> Run<'p> {
                     history: replay.history.clone(),
                 },
                 Vec::new(),
-            ),
+            )
         };
         disk.inherit(&before);
         match self.afterlife(&disk, expect, &start.history, rng) {

@@ -1,6 +1,6 @@
 //! Keeps the limits that reviews need not talk about: lengths of files and functions, no panics in
 //! code that parses bytes, `unsafe` only where `SAFETY.md` says, a paragraph at the head of each
-//! module, nothing left for later and nothing commented out.
+//! module, nothing left for later and nothing commented out, no name of a file that is not there.
 //!
 //! The scans read text, not syntax: they rely on rustfmt's layout, and on nothing else.
 
@@ -66,7 +66,7 @@ fn sources() -> Vec<Source> {
 impl Source {
     /// Whether the whole file is only compiled for tests.
     fn is_test(&self) -> bool {
-        let test_names = ["tests.rs", "testing.rs", "model.rs"];
+        let test_names = ["tests.rs", "model.rs"];
         self.path.contains("/tests/") || test_names.iter().any(|n| self.path.ends_with(n))
     }
 
@@ -272,11 +272,56 @@ fn the_names_in_the_documentation_exist() {
             declares(format!("pub struct {owner}")) || declares(format!("pub enum {owner}"));
         assert!(is_type, "{owner}::{name}");
         let method = |end| declares(format!("pub fn {name}{end}"));
-        let is_there = match name.starts_with(|c: char| c.is_uppercase()) {
-            true => declares(format!("    {name}")),
-            false => method('(') || method('<'),
+        let is_there = if name.starts_with(|c: char| c.is_uppercase()) {
+            declares(format!("    {name}"))
+        } else {
+            method('(') || method('<')
         };
         assert!(is_there, "{owner}::{name}");
     }
     assert!(seen > 100, "{seen}");
+}
+
+/// All files of the project, as paths from its root.
+fn files(dir: &Path, root: &Path, into: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !name.starts_with('.') && name != "target" {
+                files(&path, root, into);
+            }
+        } else {
+            into.push(path.strip_prefix(root).unwrap().to_string_lossy().into_owned());
+        }
+    }
+}
+
+/// Files that documents and comments name in code type are there: whole paths, or the end of one.
+#[test]
+fn the_files_in_the_documentation_exist() {
+    let (root, mut all) = (root(), Vec::new());
+    files(&root, &root, &mut all);
+    let is_there =
+        |name: &str| all.iter().any(|file| file == name || file.ends_with(&format!("/{name}")));
+    let (mut seen, mut problems) = (0, Vec::new());
+    let texts = all.iter().filter(|file| file.ends_with(".md") || file.ends_with(".rs"));
+    for file in texts.filter(|file| *file != "CHANGELOG.md") {
+        let text = fs::read_to_string(root.join(file)).unwrap();
+        let is_prose = |line: &&str| file.ends_with(".md") || line.trim_start().starts_with("//");
+        for line in text.lines().filter(is_prose) {
+            for name in line.split('`').skip(1).step_by(2) {
+                let is_path = name.chars().all(|c| c.is_alphanumeric() || "/._-".contains(c));
+                let kinds = [".rs", ".md", ".sh", ".toml"];
+                if is_path && kinds.iter().any(|kind| name.ends_with(kind) && name != *kind) {
+                    seen += 1;
+                    if !is_there(name.trim_start_matches("./")) {
+                        problems.push(format!("{file}: there is no {name}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(seen > 100, "{seen}");
+    report(&problems);
 }

@@ -160,9 +160,10 @@ pub(super) unsafe extern "C" fn zubilo_copy(
         let this = env_of(env)?;
         let mut told = 0;
         let mut progress = go_on(progress, context, &mut told);
-        let copied = match path.is_null() {
-            true => copy_fd(this, fd, flags, &mut progress),
-            false => copy_to(this, path, flags, &mut progress),
+        let copied = if path.is_null() {
+            copy_fd(this, fd, flags, &mut progress)
+        } else {
+            copy_to(this, path, flags, &mut progress)
         };
         drop(progress);
         copied.map_err(|code| if told == 0 { code } else { Code(told) })

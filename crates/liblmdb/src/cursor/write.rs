@@ -110,12 +110,11 @@ impl MDB_cursor {
     fn delete(&mut self, txn: &mut MDB_txn, all: bool) -> Result<()> {
         let walk = self.placed(txn)?;
         let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
-        let (key, value) = match all {
-            true => (walk.key()?.ok_or(Code::NOTFOUND)?, None),
-            false => {
-                let (key, value) = walk.under()?.ok_or(Code::NOTFOUND)?;
-                (key, Some(own_value.keep(value)))
-            }
+        let (key, value) = if all {
+            (walk.key()?.ok_or(Code::NOTFOUND)?, None)
+        } else {
+            let (key, value) = walk.under()?.ok_or(Code::NOTFOUND)?;
+            (key, Some(own_value.keep(value)))
         };
         let key = own_key.keep(key);
         txn.delete(self.dbi, key, value)

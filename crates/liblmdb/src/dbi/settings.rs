@@ -120,10 +120,8 @@ fn compare(
     let txn = live(txn)?;
     let flags = flags_of(&txn.info(dbi)?);
     let (keys, values) = txn.handle_of(dbi)?.comparators();
-    let (own, order) = match of_values {
-        false => (keys, key_order(flags)),
-        true => (values, value_order(flags)),
-    };
+    let (own, order) =
+        if of_values { (values, value_order(flags)) } else { (keys, key_order(flags)) };
     let (a, b) = (bytes(a)?, bytes(b)?);
     Ok(own.map_or_else(|| builtin(order, a, b), |own| own(a, b)) as c_int)
 }

@@ -242,10 +242,7 @@ fn begin(env: *mut MDB_env, parent: *mut MDB_txn, flags: c_uint) -> Result<Box<M
     }
     let seen = opened.handles.now();
     if flags & flag::RDONLY != 0 {
-        let reads = match this.has(flag::NOTLS) {
-            true => None,
-            false => Some(threads::claim(&opened.token)?),
-        };
+        let reads = if this.has(flag::NOTLS) { None } else { Some(threads::claim(&opened.token)?) };
         let begun = begin_in_turn(opened, || opened.store.read());
         let begun = begun.and_then(|read| {
             check_resized(this, opened, read.raw_used())?;

@@ -121,9 +121,10 @@ impl Life {
     ) -> Result<Life, StepError> {
         let open = |mode| open_env(plan, disk, lock_file.as_deref(), expect.boot, mode);
         let env = open(plan.mode)?;
-        let other = match plan.twist == Twist::Processes {
-            false => None,
-            true => Some((open(Mode::Sync)?, Mode::Sync)),
+        let other = if plan.twist == Twist::Processes {
+            Some((open(Mode::Sync)?, Mode::Sync))
+        } else {
+            None
         };
         let read = env.read().map_err(corrupt("read"))?;
         let txn = read.id().0;

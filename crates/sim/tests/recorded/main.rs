@@ -41,9 +41,10 @@ fn recorded_life() {
     let (Some(dir), Ok(mode)) = (std::env::var_os(DIR), std::env::var(MODE)) else { return };
     let dir = Path::new(&dir);
     let mut marks = Marks(std::fs::File::create(dir.join("marks")).expect("marks"));
-    match mode.starts_with("c-") {
-        true => c_life::live(dir, &mode, &mut marks),
-        false => rust::live(dir, &mode, &mut marks),
+    if mode.starts_with("c-") {
+        c_life::live(dir, &mode, &mut marks)
+    } else {
+        rust::live(dir, &mode, &mut marks)
     }
 }
 

@@ -42,10 +42,7 @@ pub(crate) struct WriterLock<'a>(Option<&'a Shared>);
 impl<'a> WriterLock<'a> {
     /// Takes the lock; none when it is not to be waited for and taken.
     pub(crate) fn take(shared: &'a Shared, wait: bool) -> Result<Option<WriterLock<'a>>> {
-        let locked = match wait {
-            true => Some(shared.lock_writer()?),
-            false => shared.try_lock_writer()?,
-        };
+        let locked = if wait { Some(shared.lock_writer()?) } else { shared.try_lock_writer()? };
         Ok(locked.map(|_| WriterLock(Some(shared))))
     }
 

@@ -152,10 +152,7 @@ pub(crate) fn load_space(
     for blob in blobs {
         used.push(Extent { first: blob.first, count: blob.pages(shift) });
     }
-    let base = match meta.base.is_some() {
-        true => Some(open_blob(snapshot, &meta.base)?.1),
-        false => None,
-    };
+    let base = if meta.base.is_some() { Some(open_blob(snapshot, &meta.base)?.1) } else { None };
     let furthest = meta.chain_end.max(meta.end);
     if furthest > believable_pages {
         return Err(malformed(0)(Malformed("the free-space log leads outside any address space")));

@@ -127,10 +127,12 @@ fn heap_start(page: &[u8]) -> usize {
 /// Heap bytes of a separator.
 fn heap_need(separator: &[u8], prefix_len: usize, plain: bool) -> usize {
     let rest = separator.len().saturating_sub(prefix_len);
-    match plain {
-        true => 2 + separator.len(),
-        false if rest < IN_HEAD => 0,
-        false => 2 + rest - 4,
+    if plain {
+        2 + separator.len()
+    } else if rest < IN_HEAD {
+        0
+    } else {
+        2 + rest - 4
     }
 }
 
@@ -149,10 +151,12 @@ fn write_entry(
         Some(separator) => {
             let rest = separator.get(prefix_len..).unwrap_or_default();
             let head = if plain { 0 } else { head_behind(separator, prefix_len) };
-            let in_heap = match plain {
-                true => Some(rest),
-                false if rest.len() < IN_HEAD => None,
-                false => rest.get(4..),
+            let in_heap = if plain {
+                Some(rest)
+            } else if rest.len() < IN_HEAD {
+                None
+            } else {
+                rest.get(4..)
             };
             (head, in_heap.map_or(Ok(rest.len()), |bytes| push_heap(page, bytes))?)
         }

@@ -216,9 +216,10 @@ impl<'p> Branch<'p> {
         let mut separator = Vec::new();
         for i in 1..self.count() {
             self.separator(i, &mut separator)?;
-            let ascending = match order.is_plain() {
-                true => order.compare(&before, &separator).is_lt(),
-                false => before < separator,
+            let ascending = if order.is_plain() {
+                order.compare(&before, &separator).is_lt()
+            } else {
+                before < separator
             };
             if i > 1 && !ascending {
                 return Err(Damage("separators are not in order"));

@@ -88,10 +88,7 @@ pub(crate) fn insert<'p>(
     }
     let prefix = leaf.prefix();
     let shares = count > 0 && norm.get(..prefix.len()).is_some_and(|start| same(start, prefix));
-    let fits = match shares {
-        true => place(page, prefix.len(), count, key.len(), len, align),
-        false => None,
-    };
+    let fits = if shares { place(page, prefix.len(), count, key.len(), len, align) } else { None };
     if fits.is_none() && !make_room(page, order, norm, (key.len(), len), align)? {
         return Ok(None);
     }

@@ -180,20 +180,7 @@ pub(crate) fn append(
     from: usize,
     to: usize,
 ) -> Result<bool, Damage> {
-    let (own, other) = (Packed::new(page)?, Packed::new(other)?);
-    let (count, size) = (own.count, own.size);
-    if from > to || to > other.count || other.size != size {
-        return Err(NO_SUCH_ITEM);
-    }
-    let new_count = count + to - from;
-    if new_count > own.capacity() {
-        return Ok(false);
-    }
-    let moved = other.items.get(from * size..to * size).ok_or(NO_SUCH_ITEM)?;
-    let at = HEADER + count * size;
-    page.get_mut(at..at + moved.len()).ok_or(NOT_INSIDE)?.copy_from_slice(moved);
-    header::set_count(page, new_count as u16);
-    Ok(true)
+    join(page, other, from, to, false)
 }
 
 /// Adds items [from, to) of `other` before those of `page`; false when they do not fit.
@@ -202,6 +189,16 @@ pub(crate) fn prepend(
     other: &[u8],
     from: usize,
     to: usize,
+) -> Result<bool, Damage> {
+    join(page, other, from, to, true)
+}
+
+fn join(
+    page: &mut [u8],
+    other: &[u8],
+    from: usize,
+    to: usize,
+    before: bool,
 ) -> Result<bool, Damage> {
     let (own, other) = (Packed::new(page)?, Packed::new(other)?);
     let (count, size) = (own.count, own.size);
@@ -213,8 +210,10 @@ pub(crate) fn prepend(
         return Ok(false);
     }
     let moved = other.items.get(from * size..to * size).ok_or(NO_SUCH_ITEM)?;
-    page.copy_within(HEADER..HEADER + count * size, HEADER + moved.len());
-    page.get_mut(HEADER..HEADER + moved.len()).ok_or(NOT_INSIDE)?.copy_from_slice(moved);
+    let end = HEADER + count * size;
+    let at = if before { HEADER } else { end };
+    page.copy_within(at..end, at + moved.len());
+    page.get_mut(at..at + moved.len()).ok_or(NOT_INSIDE)?.copy_from_slice(moved);
     header::set_count(page, new_count as u16);
     Ok(true)
 }

@@ -25,7 +25,10 @@ use linux as system;
 #[cfg(not(target_os = "linux"))]
 compile_error!("Zubilo runs on Linux so far: add a folder beside platform/linux");
 
+/// What tests of the crate and integration tests need of other processes.
 #[cfg(test)]
+#[path = "../../tests/it/common/process.rs"]
+#[allow(dead_code, reason = "each test binary needs a part of it")]
 pub(crate) mod testing;
 
 pub(crate) use system::{LARGE_PAGE, LockFile, Locked, Memory, Process, RobustMutex, SharedMap};

@@ -115,10 +115,8 @@ impl Salvage {
     /// Brings out the records of a table, in order. Memory is needed for the keys that fill gaps.
     pub fn records(&self, table: &SalvagedTable, each: Each<'_>) -> Result<SalvageCount> {
         let walk = self.walk(table, self.birth);
-        let outline = match table.rooted {
-            true => walk.outline_of(&table.desc),
-            false => Walk::without_root(),
-        };
+        let outline =
+            if table.rooted { walk.outline_of(&table.desc) } else { Walk::without_root() };
         let mut count = SalvageCount { gaps: outline.gaps, ..SalvageCount::default() };
         let fill = walk.fill(&outline);
         self.put_together(&walk, table, &outline, &fill, each, &mut count)?;

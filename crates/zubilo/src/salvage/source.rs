@@ -77,9 +77,10 @@ impl Source {
 
     /// An error if anything could not be read for want of memory: it is not lost.
     pub(super) fn had_memory(&self) -> Result<()> {
-        match self.lacked_memory.load(Ordering::Relaxed) {
-            true => Err(Error::no_memory("read what is left of a store")),
-            false => Ok(()),
+        if self.lacked_memory.load(Ordering::Relaxed) {
+            Err(Error::no_memory("read what is left of a store"))
+        } else {
+            Ok(())
         }
     }
 

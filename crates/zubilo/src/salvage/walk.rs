@@ -76,18 +76,15 @@ impl Walk<'_> {
     ) {
         // A page twice would be a cycle or a lie. A child is never younger than its parent: such a
         // page was used again.
-        let page = match outline.seen.insert(at) {
-            true => self.source.page(at, self.table, birth),
-            false => None,
-        };
+        let page =
+            if outline.seen.insert(at) { self.source.page(at, self.table, birth) } else { None };
         let Some(page) = page else { return outline.gap(low, high) };
         if level == 0 {
-            match self.leaf_is_whole(&page) {
-                true => {
-                    outline.leaves.insert(at);
-                    outline.parts.push(Part::Leaf(at));
-                }
-                false => outline.gap(low, high),
+            if self.leaf_is_whole(&page) {
+                outline.leaves.insert(at);
+                outline.parts.push(Part::Leaf(at));
+            } else {
+                outline.gap(low, high)
             }
             return;
         }
@@ -98,9 +95,10 @@ impl Walk<'_> {
         let mut below = low;
         for i in 0..branch.count() {
             let mut separator = Vec::new();
-            let above = match i + 1 < branch.count() {
-                true => branch.separator(i + 1, &mut separator).ok().map(|()| separator),
-                false => high.clone(),
+            let above = if i + 1 < branch.count() {
+                branch.separator(i + 1, &mut separator).ok().map(|()| separator)
+            } else {
+                high.clone()
             };
             match branch.child(i) {
                 Ok(child) => {

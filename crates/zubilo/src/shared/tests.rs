@@ -43,7 +43,7 @@ fn lock_path() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn start(what: &str, path: &Path) -> Program {
-    Program::start(PROGRAM, &format!("{what} {}", path.display()))
+    Program::start(PROGRAM, format!("{what} {}", path.display()))
 }
 
 fn renew(shared: &Shared, id: &ReaderId) -> RootWords {
@@ -76,7 +76,7 @@ fn a_parked_slot_pins_nothing_and_is_not_taken() {
 #[ignore = "run by the other tests"]
 fn program() {
     let Some(task) = task() else { return };
-    let (what, path) = task.split_once(' ').expect("task");
+    let (what, path) = task.to_str().and_then(|task| task.split_once(' ')).expect("task");
     let path = Path::new(path);
     match what {
         "race" => {
@@ -103,7 +103,7 @@ fn program() {
         "read" => {
             let (shared, _) = open(path);
             let (_, seen) = shared.begin_read().expect("a slot");
-            say(&seen[0].to_string());
+            say(seen[0]);
             wait();
         }
         "fill" => {
@@ -165,11 +165,8 @@ fn program_for_a_kill(what: &str, path: &Path) {
         "with-child" => {
             let (shared, _) = open(path);
             let (_, seen) = shared.begin_read().expect("a slot");
-            let pid = fork(|| {
-                std::thread::sleep(Duration::from_secs(60));
-                true
-            });
-            say(&format!("{pid} {}", seen[0]));
+            let pid = fork(|| std::thread::sleep(Duration::from_secs(60)));
+            say(format!("{pid} {}", seen[0]));
             wait();
         }
         "other-namespace" => program_in_a_namespace(path),
@@ -512,7 +509,7 @@ fn a_forked_child_is_refused_and_harms_nothing() {
         let held = own.try_lock_writer().expect("try").is_none();
         let alive = own.clean_dead() == 0 && own.readers().len() == 2;
         own.end_read(own_id);
-        refused && held && alive && role == Role::Joined
+        assert!(refused && held && alive && role == Role::Joined);
     });
     assert!(ended_well(child));
     let shared = inherited.expect("the parent's");
@@ -578,11 +575,10 @@ fn program_in_a_namespace(path: &Path) {
         let (shared, _) = open(path);
         shared.begin_read().expect("a slot");
         shared.lock_writer().expect("lock");
-        say(&format!("inside as {}", std::process::id()));
+        say(format!("inside as {}", std::process::id()));
         wait();
-        true
     });
-    say(&format!("outside {child}"));
+    say(format!("outside {child}"));
     assert!(ended_well(child));
 }
 

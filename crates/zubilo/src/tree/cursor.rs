@@ -295,9 +295,10 @@ impl<'p, P: Pages<'p>, L: LeafPage<'p>> Cursor<'p, P, L> {
     /// each page to be translated, but for those of several together.
     #[inline(always)]
     fn prefetch_headers(&mut self, branch: &Branch<'p>, next: u32, back: bool) {
-        self.asked = match back {
-            true => (next + 1).saturating_sub(AHEAD)..next + 1,
-            false => next..next.saturating_add(AHEAD).min(branch.count() as u32),
+        self.asked = if back {
+            (next + 1).saturating_sub(AHEAD)..next + 1
+        } else {
+            next..next.saturating_add(AHEAD).min(branch.count() as u32)
         };
         for child in self.asked.clone() {
             if let Ok(child) = branch.child(child as usize) {

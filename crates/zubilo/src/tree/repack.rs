@@ -107,9 +107,10 @@ fn pack_window(
             continue;
         }
         let taken = n + 1;
-        let fresh = match d + 2 == path.len() {
-            true => leaves(part, tree, path, d, (i, taken, room))?,
-            false => branches(part, tree, path, d, (i, taken, room))?,
+        let fresh = if d + 2 == path.len() {
+            leaves(part, tree, path, d, (i, taken, room))?
+        } else {
+            branches(part, tree, path, d, (i, taken, room))?
         };
         if let Some(fresh) = fresh {
             return put_in_place(part, tree, path, d, (i, taken), fresh);
@@ -315,10 +316,8 @@ fn put_in_place(
         part.ws.drop_page(*at)?;
     }
     let gone = (taken - new.len()) as u64;
-    let pages = match d + 2 == path.len() {
-        true => &mut tree.desc.leaf_pages,
-        false => &mut tree.desc.branch_pages,
-    };
+    let pages =
+        if d + 2 == path.len() { &mut tree.desc.leaf_pages } else { &mut tree.desc.branch_pages };
     *pages = pages.saturating_sub(gone);
     let sizes = new.iter().map(|(_, child)| size_of(part, tree, Ref(*child)));
     Ok(Some((taken, sizes.collect::<Result<Vec<usize>>>()?)))

@@ -72,9 +72,10 @@ fn change(env: &Env, table: &mut Expected, count: u64, removing: bool, rng: &mut
         let start = key(rng, max);
         let part: Vec<_> = table.pairs.keys().filter(|(k, _)| *k >= start).cloned().collect();
         for (key, value) in part.into_iter().take(count as usize) {
-            match table.options.has_duplicates() {
-                true => assert!(open.delete_value(&key, &value).unwrap()),
-                false => assert!(open.delete(&key).unwrap()),
+            if table.options.has_duplicates() {
+                assert!(open.delete_value(&key, &value).unwrap())
+            } else {
+                assert!(open.delete(&key).unwrap())
             }
             table.pairs.remove(&(key, value));
         }
@@ -109,9 +110,10 @@ fn holds(env: &Env, table: &Expected) -> bool {
     }
     // By key too: a wrong separator shows only there.
     for (key, value) in table.pairs.keys() {
-        let same = match table.options.has_duplicates() {
-            true => open.get_all(key).unwrap().any(|v| v.unwrap() == value),
-            false => open.get(key).unwrap() == Some(value),
+        let same = if table.options.has_duplicates() {
+            open.get_all(key).unwrap().any(|v| v.unwrap() == value)
+        } else {
+            open.get(key).unwrap() == Some(value)
         };
         assert!(same, "{}: {key:?}", table.name);
     }

@@ -82,9 +82,10 @@ fn a_copy_of_what_a_power_cut_left_is_not_believed_blindly() {
             check(&found, "a copy without a page");
             let commit = states.iter().position(|state| *state == what);
             let commit = commit.unwrap_or_else(|| panic!("page {} as of image {n}", at / PAGE));
-            match commit + 1 == states.len() {
-                true => believed += 1,
-                false => refused += 1,
+            if commit + 1 == states.len() {
+                believed += 1
+            } else {
+                refused += 1
             }
             drop(found);
             fs::remove_file(&copy).unwrap();

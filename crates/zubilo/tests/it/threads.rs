@@ -64,9 +64,10 @@ fn run(durability: Durability, time: Duration, rng: &mut Rng) {
                 let mut txn = env.write().unwrap();
                 let changed = transfer(&mut txn.table("t").unwrap(), &mut rng);
                 changed.unwrap();
-                match rng.one_in(4) {
-                    true => txn.abort(),
-                    false => assert!(txn.commit().unwrap().0 > 0),
+                if rng.one_in(4) {
+                    txn.abort()
+                } else {
+                    assert!(txn.commit().unwrap().0 > 0)
                 }
                 if rng.one_in(30) {
                     env.sync().unwrap();

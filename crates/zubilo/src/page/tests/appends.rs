@@ -15,9 +15,9 @@ proptest! {
         for order in orders() {
             let mut keys: Vec<(Vec<u8>, usize)> = seeds
                 .iter()
-                .map(|(seed, len)| match numbers {
-                    true => ((seed % 1000).to_le_bytes().to_vec(), *len),
-                    false => (key_of(*seed, 200), *len),
+                .map(|&(seed, len)| {
+                    let number = || (seed % 1000).to_le_bytes().to_vec();
+                    (if numbers { number() } else { key_of(seed, 200) }, len)
                 })
                 .collect();
             keys.sort_by(|a, b| order.compare(&a.0, &b.0));

@@ -123,9 +123,10 @@ impl Fixture {
     fn put_by_split(&mut self, i: usize, separator: Vec<u8>, child: u64, append: bool) {
         let at = branch::split_point(&self.page, i, separator.len(), append).unwrap();
         let (mut right, mut right_model) = self.split(at);
-        let (page, model, i) = match i <= at {
-            true => (&mut self.page, &mut self.model, i),
-            false => (&mut right, &mut right_model, i - at),
+        let (page, model, i) = if i <= at {
+            (&mut self.page, &mut self.model, i)
+        } else {
+            (&mut right, &mut right_model, i - at)
         };
         let fits = branch::insert(page, i, &self.order, &separator, child).unwrap();
         assert!(fits, "no room for {} bytes after a split", separator.len());

@@ -185,9 +185,10 @@ impl Row {
         let other = self.pages[src].clone();
         let before = self.pages[dst].clone();
         let page = &mut self.pages[dst];
-        let moved = match down {
-            true => leaf::append(page, &other, from, to, &order, align).unwrap(),
-            false => leaf::prepend(page, &other, from, to, &order, align).unwrap(),
+        let moved = if down {
+            leaf::append(page, &other, from, to, &order, align).unwrap()
+        } else {
+            leaf::prepend(page, &other, from, to, &order, align).unwrap()
         };
         if !moved {
             assert!(self.pages[dst] == before);

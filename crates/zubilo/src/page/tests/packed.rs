@@ -47,10 +47,13 @@ proptest! {
                     assert!(model.remove(&item));
                 }
                 Ok(_) => assert!(model.contains(&item)),
-                Err(i) => match packed::insert(&mut page, i, &item).unwrap() {
-                    true => assert!(model.insert(item)),
-                    false => assert_eq!(model.len(), Packed::new(&page).unwrap().capacity()),
-                },
+                Err(i) => {
+                    if packed::insert(&mut page, i, &item).unwrap() {
+                        assert!(model.insert(item));
+                    } else {
+                        assert_eq!(model.len(), Packed::new(&page).unwrap().capacity());
+                    }
+                }
             }
         }
         check(&page, &model);

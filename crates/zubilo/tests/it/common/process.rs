@@ -3,8 +3,8 @@
 //! A fork, and for a moment the start of a program, copies every descriptor, so that a lock which
 //! another test has just given up seems to be held: tests that look at such locks run [`apart`].
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,21 +24,22 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Runs the ignored test `program` on `path`.
-    pub(crate) fn start(program: &str, path: &Path) -> Program {
-        Program::start_as(program, path, |command| command)
+    /// Runs the ignored test `program`, which finds `task` by [`task`]: a path to work on, or what else it
+    /// is to be told.
+    pub(crate) fn start(program: &str, task: impl AsRef<OsStr>) -> Program {
+        Program::start_as(program, task, |command| command)
     }
 
     /// As `start`, with changes to the command.
     pub(crate) fn start_as(
         program: &str,
-        path: &Path,
+        task: impl AsRef<OsStr>,
         change: impl FnOnce(&mut Command) -> &mut Command,
     ) -> Program {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
             .args([program, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .env(VARIABLE, path)
+            .env(VARIABLE, task)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = change(&mut command).spawn().unwrap();
@@ -92,7 +93,7 @@ impl Program {
     }
 }
 
-/// In the child: the path to work on, if this is a child.
+/// In the child: the path, or what else it was told, if this is a child.
 pub(crate) fn task() -> Option<std::path::PathBuf> {
     std::env::var_os(VARIABLE).map(Into::into)
 }
