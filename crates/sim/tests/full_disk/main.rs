@@ -51,17 +51,22 @@ impl Disk {
         self.0.path().join("mounted")
     }
 
-    /// Fills it up to what is to be left.
-    fn fill(&self, left: u64) -> PathBuf {
+    /// Bytes that are left.
+    fn room(&self) -> u64 {
         let target = CString::new(self.path().as_os_str().as_bytes()).expect("no zero byte");
         // SAFETY: a string that ends in a zero byte, and a structure that may be all zeros.
-        let free = unsafe {
+        unsafe {
             let mut found: libc::statvfs = std::mem::zeroed();
             assert_eq!(libc::statvfs(target.as_ptr(), &mut found), 0);
             found.f_bavail * found.f_frsize
-        };
+        }
+    }
+
+    /// Fills it up to what is to be left.
+    fn fill(&self, left: u64) -> PathBuf {
         let ballast = self.path().join("ballast");
-        std::fs::write(&ballast, vec![1; free.saturating_sub(left) as usize]).expect("ballast");
+        std::fs::write(&ballast, vec![1; self.room().saturating_sub(left) as usize])
+            .expect("ballast");
         ballast
     }
 
@@ -177,6 +182,8 @@ fn fill(kind: Kind, options: &Options, left: u64, case: &str) {
 }
 
 fn make_room(ballast: &Path) {
+    // Emptied first: a program that another thread is about to start may have it open for a moment.
+    std::fs::write(ballast, "").expect("the ballast");
     std::fs::remove_file(ballast).expect("the ballast");
     // A file system with a journal gives the blocks back when it has written that down.
     let folder = ballast.parent().expect("a folder");
@@ -234,6 +241,29 @@ fn with_a_hole(kind: Kind, writable: Option<bool>) {
     judge(&env, count, &case);
 }
 
+/// A copy with more holes than the disk has room for: they are left alone. To fill them would take all
+/// the room that others need, and then fail.
+fn with_more_holes_than_room(kind: Kind, writable: Option<bool>) {
+    let case = format!("{kind:?}, many holes, writable map {writable:?}");
+    let disk = Disk::mount(kind).expect("mounted a moment ago");
+    let path = disk.path().join("store");
+    let options = options(Durability::NoSync, writable);
+    let env = options.clone().open(&path).expect("open");
+    commit(&env, 1).expect("room");
+    env.close().expect("close");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the file");
+    file.set_len(64 << 20).expect("a hole");
+    drop(file);
+    let before = disk.room();
+    let env = options.open(&path).unwrap_or_else(|e| panic!("{case}: {e}"));
+    for number in 2..10 {
+        commit(&env, number).unwrap_or_else(|e| panic!("{case}: {e}"));
+    }
+    let after = disk.room();
+    assert!(after + (512 << 10) > before, "{case}: of {before} bytes {after} are left");
+    judge(&env, 9, &case);
+}
+
 fn in_every_mode(kind: Kind) {
     if !can_mount(kind) {
         return;
@@ -241,6 +271,7 @@ fn in_every_mode(kind: Kind) {
     let _watched = watch(format!("full disk, {kind:?}"));
     for writable in [None, Some(false), Some(true)] {
         with_a_hole(kind, writable);
+        with_more_holes_than_room(kind, writable);
     }
     let lazy = Durability::Lazy { sync_bytes: 16 << 10, sync_period: Duration::from_millis(1) };
     for durability in [Durability::Sync, lazy, Durability::NoSync] {

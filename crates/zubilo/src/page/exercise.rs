@@ -3,7 +3,7 @@
 
 use super::packed::{self, Packed};
 use super::{Branch, Leaf, NormBuf, Order, SearchKey, ValueKind};
-use super::{branch, header, leaf};
+use super::{branch, header, leaf, row};
 
 /// Reads all that the bytes of a page may claim to hold.
 pub(super) fn read_everything(page: &[u8], order: &Order, keys: &[Vec<u8>]) {
@@ -109,6 +109,30 @@ impl Trial<'_> {
     }
 }
 
+impl Trial<'_> {
+    /// What compaction makes of neighbours.
+    fn neighbours(&self) {
+        let (order, key, (i, j)) = (self.order, self.key, self.args);
+        let (low, high, plain) = (i.min(j), i.max(j), order.is_plain());
+        let new = [(key.to_vec(), 5), (key.to_vec(), 6)];
+        self.on(|p, _| row::replace(p, (low, high), order, &new).is_ok());
+        self.on(|p, q| {
+            let mut all = row::Row::default();
+            for page in [&*p, &*q] {
+                let _ = Branch::new(page).and_then(|branch| all.add(&branch, key));
+            }
+            let to = all.fit(low, p.len() / (1 + j % 3), plain, header::is_counted(q));
+            let _ = (all.separator(low), all.len());
+            all.write(p, q, (low, to), plain)
+        });
+        self.on(|p, q| {
+            let (left, right) = (p.to_vec(), q.to_vec());
+            let both = Leaf::new(&left).and_then(|l| Ok([(l, i, j), (Leaf::new(&right)?, 0, i)]));
+            both.and_then(|parts| leaf::join(p, &parts, order, 1 << (j % 5)))
+        });
+    }
+}
+
 /// Runs each change of each kind of page on copies of two pages.
 pub(super) fn change_everything(
     page: &[u8],
@@ -121,6 +145,7 @@ pub(super) fn change_everything(
     trial.leaves();
     trial.branches();
     trial.packed();
+    trial.neighbours();
 }
 
 /// Two pages with arguments from the bytes of a fuzzer: order, two places in pages, size of a page,

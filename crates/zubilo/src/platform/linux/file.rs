@@ -92,8 +92,14 @@ impl File {
     /// Gives every byte of the file a block: a copy of a store may have holes, and a store into a hole
     /// is a signal when the disk is full. False where that cannot be had; then calls are used.
     fn back(&self) -> bool {
-        let Ok(len) = self.len() else { return false };
-        match preallocate(self.fd.as_raw_fd(), 0, len) {
+        let Ok(found) = metadata(&self.fd) else { return false };
+        // Asked for more than there is, the file system would allocate all it has before it fails, and
+        // leave nothing for others.
+        let holes = found.len().saturating_sub(found.blocks().saturating_mul(512));
+        if holes > 0 && file_system(&self.fd).is_none_or(|system| holes > room_of(&system) / 2) {
+            return false;
+        }
+        match preallocate(self.fd.as_raw_fd(), 0, found.len()) {
             Ok(()) => true,
             // A file of ext2 or ext3, which cannot be told from ext4: holes or not if the caller has
             // asked for the map.
@@ -410,15 +416,26 @@ fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
 }
 
-/// Whether the file system writes a block where it is. Others (btrfs, ZFS, XFS for a file that was
-/// copied by reference) need space for each page that is changed, and a store through a map has no way
-/// to say that there is none.
-fn rewrites_in_place(fd: &OwnedFd) -> bool {
+/// What the system tells of the file system that a file is in.
+fn file_system(fd: &OwnedFd) -> Option<libc::statfs64> {
     // SAFETY: all zeros are a value of this plain structure.
     let mut found = unsafe { std::mem::zeroed::<libc::statfs64>() };
     // SAFETY: the call writes one structure to the place it is given.
     let done = retry(|| unsafe { libc::fstatfs64(fd.as_raw_fd(), &raw mut found) } as isize);
-    done.is_ok() && matches!(found.f_type, libc::EXT4_SUPER_MAGIC | libc::TMPFS_MAGIC)
+    done.is_ok().then_some(found)
+}
+
+/// Bytes that a file system has left.
+fn room_of(system: &libc::statfs64) -> u64 {
+    system.f_bavail.saturating_mul(u64::try_from(system.f_bsize).unwrap_or(0))
+}
+
+/// Whether the file system writes a block where it is. Others (btrfs, ZFS, XFS for a file that was
+/// copied by reference) need space for each page that is changed, and a store through a map has no way
+/// to say that there is none.
+fn rewrites_in_place(fd: &OwnedFd) -> bool {
+    file_system(fd)
+        .is_some_and(|found| matches!(found.f_type, libc::EXT4_SUPER_MAGIC | libc::TMPFS_MAGIC))
 }
 
 fn write_zeros(fd: RawFd, from: u64, to: u64) -> io::Result<()> {
