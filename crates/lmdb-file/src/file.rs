@@ -112,6 +112,10 @@ impl LmdbFile<File> {
             true => path.join("data.mdb"),
             false => path.to_path_buf(),
         };
+        // To open a pipe would wait for its other end.
+        if !std::fs::metadata(&path).map_err(failed)?.is_file() {
+            return Err(Error::NotLmdb);
+        }
         LmdbFile::new(File::open(path).map_err(failed)?)
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct ChkArgs {
 
 /// Checks the store while others use it.
 pub(crate) fn run(args: &ChkArgs) -> Done {
-    let env = args.store.open_to_read()?;
+    let env = args.store.open_to_report()?;
     let unbelieved = env.info().doing("read the figures")?.unbelieved;
     interrupt::catch()?;
     let progress = Progress::pages("checking");
@@ -57,7 +57,7 @@ fn tell(args: &ChkArgs, report: &CheckReport, unbelieved: Option<TxnId>, is_ok: 
         }
         out.line(&show(report))?;
         if let Some(txn) = unbelieved {
-            out.line(&tell_unbelieved(txn))?;
+            out.line(&format!("note: {}", tell_unbelieved(txn)))?;
         }
     }
     out.finish()

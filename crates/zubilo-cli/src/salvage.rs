@@ -11,7 +11,7 @@ use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{CsvWriter, Format, JsonlWriter, Store, TextWriter, Writer};
 use crate::interrupt;
 use crate::opening::StoreArgs;
-use crate::output::{Out, Progress, count, records, say};
+use crate::output::{Out, Progress, count, records, say, tell as to_stderr};
 
 /// Options of `salvage`.
 #[derive(Args, Debug)]
@@ -166,8 +166,8 @@ fn tell(args: &SalvageArgs, salvage: &Salvage, told: &[Told]) -> Done<()> {
         return say(as_json, &value, &text);
     }
     match as_json {
-        true => eprintln!("{value}"),
-        false => eprintln!("{text}"),
+        true => to_stderr(&value.to_string()),
+        false => to_stderr(&text),
     }
     Ok(())
 }
