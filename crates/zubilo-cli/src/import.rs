@@ -17,7 +17,7 @@ use zubilo::{
 use crate::encoding::{clip, escape};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::interrupt;
-use crate::opening::{PAGE_SIZES, StoreArgs, table_name};
+use crate::opening::{PAGE_SIZES, StoreArgs, data_file, table_name};
 use crate::output::{Progress, count, note, records, say};
 
 /// Options of `import`.
@@ -384,14 +384,12 @@ fn failed(args: &ImportArgs, error: &LmdbError) -> Failure {
 
 /// Whether the file is a store of Zubilo's; the file is only read.
 fn is_store(path: &Path) -> bool {
-    Options::new().read_only(true).create(false).lock_file(false).open(path).is_ok()
+    Options::new().read_only(true).create(false).lock_file(false).open(data_file(path)).is_ok()
 }
 
 /// Takes away what a failed import has made.
 fn remove(store: &Path) {
-    let mut lock = store.as_os_str().to_owned();
-    lock.push("-lock");
-    for path in [store, Path::new(&lock)] {
+    for path in [store, &Options::default_lock_path(store)] {
         match std::fs::remove_file(path) {
             Ok(()) => {}
             Err(error) if error.kind() == NotFound => {}

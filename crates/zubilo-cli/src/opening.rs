@@ -1,5 +1,6 @@
 //! The options that all commands share, and how a store is opened for each kind of work.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::ops::Deref;
@@ -18,7 +19,7 @@ use crate::stat::tell_unbelieved;
 /// The store, and how to speak.
 #[derive(Args, Debug)]
 pub(crate) struct StoreArgs {
-    /// The store's file
+    /// The store's file, or the folder with data.mdb
     pub(crate) store: PathBuf,
     /// Machine-readable output, and errors as JSON on standard error
     #[arg(long)]
@@ -104,7 +105,7 @@ impl ReadArgs {
     fn open_with(&self, verify: VerifyReads) -> Done<Env> {
         let options = Options::new().read_only(true).create(false).lock_file(!self.no_lock);
         let options = options.verify_reads(verify);
-        options.open(&self.at.store).map_err(|error| {
+        options.open(self.at.file()).map_err(|error| {
             let failure = self.at.failed(&error, "name an existing store");
             match is_shut_lock_file(&error) && !self.no_lock {
                 true => failure.advise(
@@ -142,7 +143,12 @@ impl StoreArgs {
     }
 
     fn open(&self, options: Options, missing: &str) -> Done<Env> {
-        options.open(&self.store).map_err(|error| self.failed(&error, missing))
+        options.open(self.file()).map_err(|error| self.failed(&error, missing))
+    }
+
+    /// The store's file: where a folder is named in which a program of LMDB would keep its data, that.
+    pub(crate) fn file(&self) -> Cow<'_, Path> {
+        data_file(&self.store)
     }
 
     /// What to say when the store does not open; `missing` is the advice where there is none.
@@ -183,7 +189,15 @@ impl StoreArgs {
 fn is_shut_lock_file(error: &Error) -> bool {
     matches!(error, Error::Io { path: Some(path), source, .. }
         if source.kind() == io::ErrorKind::PermissionDenied
-            && path.as_os_str().as_encoded_bytes().ends_with(b"-lock"))
+            && [&b"-lock"[..], b"/lock.mdb"]
+                .iter()
+                .any(|end| path.as_os_str().as_encoded_bytes().ends_with(end)))
+}
+
+/// The data file in a folder that has one, as the drop-in for LMDB keeps it; else the path itself.
+pub(crate) fn data_file(path: &Path) -> Cow<'_, Path> {
+    let inner = path.join("data.mdb");
+    if path.is_dir() && inner.is_file() { inner.into() } else { path.into() }
 }
 
 /// Whether LMDB has written the file, or the file in this folder.

@@ -42,7 +42,8 @@ pub(crate) fn run(args: &SalvageArgs) -> Done {
         return Err(Failure::usage(what, "the file exists").advise("name a new one"));
     }
     interrupt::catch()?;
-    let path = &args.store.store;
+    let file = args.store.file();
+    let path: &Path = &file;
     let what = || format!("read {}", path.display());
     let salvage = Salvage::open(path).map_err(|error| Failure::store(what(), &error))?;
     let told = match &args.to {
