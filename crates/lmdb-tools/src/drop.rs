@@ -2,7 +2,7 @@
 
 use crate::api::{Env, Setup, failed, number};
 use crate::options::Options;
-use crate::{Result, Stop, show_version};
+use crate::{Result, show_version};
 
 const USAGE: &str = "[-V] [-n] [-d] [-s subdb] dbpath";
 
