@@ -113,6 +113,10 @@ impl LmdbFile<File> {
         } else {
             path.to_path_buf()
         };
+        // To open a pipe would wait for its other end.
+        if !std::fs::metadata(&path).map_err(failed)?.is_file() {
+            return Err(Error::NotLmdb);
+        }
         LmdbFile::new(File::open(path).map_err(failed)?)
     }
 }

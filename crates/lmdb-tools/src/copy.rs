@@ -2,9 +2,9 @@
 
 use std::ffi::c_int;
 
-use crate::api::{Env, Setup, describe, number, version};
+use crate::api::{Env, Setup, describe, number};
 use crate::options::Options;
-use crate::{Result, Stop};
+use crate::{Result, Stop, show_version};
 
 const USAGE: &str = "[-V] [-c] [-n] srcpath [dstpath]";
 
@@ -16,8 +16,7 @@ fn failed(what: &str, code: c_int) -> Stop {
 pub fn copy(arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments, "+Vcn", USAGE)?;
     if options.has('V') {
-        println!("{}", version()?);
-        return Err(Stop::Done);
+        return Err(show_version());
     }
     let (from, to) = match &options.paths[..] {
         [from] => (from, None),

@@ -1,8 +1,8 @@
 //! `mdb_drop`: empties a table, or deletes it.
 
-use crate::api::{Env, Setup, failed, number, version};
+use crate::api::{Env, Setup, failed, number};
 use crate::options::Options;
-use crate::{Result, Stop};
+use crate::{Result, show_version};
 
 const USAGE: &str = "[-V] [-n] [-d] [-s subdb] dbpath";
 
@@ -10,8 +10,7 @@ const USAGE: &str = "[-V] [-n] [-d] [-s subdb] dbpath";
 pub fn drop(arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments, "dns:V", USAGE)?;
     if options.has('V') {
-        println!("{}", version()?);
-        return Err(Stop::Done);
+        return Err(show_version());
     }
     let path = options.path(USAGE)?;
     let flags = if options.has('n') { number::NOSUBDIR } else { 0 };

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use crate::api::{Env, Setup, TABLE_FLAGS, Txn, failed, number, reason, version};
+use crate::api::{Env, Setup, TABLE_FLAGS, Txn, failed, number, reason};
 use crate::options::Options;
 use crate::text::{Format, write_line};
-use crate::{Result, Stop};
+use crate::{Result, Stop, show_version};
 
 const USAGE: &str = "[-V] [-f output] [-l] [-n] [-p] [-a|-s subdb] dbpath";
 
@@ -100,8 +100,7 @@ fn named(
 pub fn dump(arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments, "af:lnps:V", USAGE)?;
     if options.has('V') {
-        println!("{}", version()?);
-        return Err(Stop::Done);
+        return Err(show_version());
     }
     let (path, name) = (options.path(USAGE)?, options.value('s').map(str::as_bytes));
     let (list, all) = (options.has('l'), options.has('a') || options.has('l'));

@@ -13,6 +13,7 @@ mod options;
 mod stat;
 mod text;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 pub use self::copy::copy;
@@ -41,22 +42,37 @@ pub fn run(name: &str, tool: fn(&[String]) -> Result<()>) -> ExitCode {
     let own = arguments.next().and_then(std::result::Result::ok).unwrap_or_else(|| name.into());
     let arguments: Result<Vec<String>, _> = arguments.collect();
     let Ok(arguments) = arguments else {
-        eprintln!("{own}: an argument is not UTF-8");
+        tell(&format!("{own}: an argument is not UTF-8"));
         return ExitCode::FAILURE;
     };
     match tool(&arguments) {
         Ok(()) | Err(Stop::Done) => ExitCode::SUCCESS,
         Err(Stop::Usage(usage)) => {
-            eprintln!("usage: {own} {usage}");
+            tell(&format!("usage: {own} {usage}"));
             ExitCode::FAILURE
         }
         Err(Stop::Option(what, usage)) => {
-            eprintln!("{own}: {what}\nusage: {own} {usage}");
+            tell(&format!("{own}: {what}\nusage: {own} {usage}"));
             ExitCode::FAILURE
         }
         Err(Stop::Failed(line)) => {
-            eprintln!("{}", line.replacen("%s", &own, 1));
+            tell(&line.replacen("%s", &own, 1));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// A line on standard error. Where it cannot be written the exit code still says how it ended;
+/// `eprintln!` would panic.
+fn tell(line: &str) {
+    let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+}
+
+/// The option `-V`: prints the library's version.
+fn show_version() -> Stop {
+    match api::version().map(|version| writeln!(io::stdout().lock(), "{version}")) {
+        Ok(Ok(())) => Stop::Done,
+        Ok(Err(error)) => Stop::Failed(format!("%s: {error}")),
+        Err(stop) => stop,
     }
 }

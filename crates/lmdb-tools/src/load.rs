@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-use crate::api::{Env, Setup, TABLE_FLAGS, Txn, describe, failed, number, reason, version};
+use crate::api::{Env, Setup, TABLE_FLAGS, Txn, describe, failed, number, reason};
 use crate::options::Options;
 use crate::text::{Format, read_line};
-use crate::{Result, Stop};
+use crate::{Result, Stop, show_version, tell};
 
 const USAGE: &str = "[-V] [-a] [-f input] [-n] [-s name] [-N] [-T] dbpath";
 /// Records in a transaction.
@@ -87,10 +87,10 @@ impl Input {
             _ => match TABLE_FLAGS.iter().find(|(_, name)| *name == word) {
                 Some((flag, _)) if value != "0" => header.flags |= flag,
                 Some(_) => {}
-                None => eprintln!(
+                None => tell(&format!(
                     "mdb_load: line {}: unrecognized keyword ignored: {word}",
                     self.number
-                ),
+                )),
             },
         }
         Ok(())
@@ -188,8 +188,7 @@ fn table(
 pub fn load(arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments, "af:ns:NQTV", USAGE)?;
     if options.has('V') {
-        println!("{}", version()?);
-        return Err(Stop::Done);
+        return Err(show_version());
     }
     let path = options.path(USAGE)?;
     let lines: Box<dyn BufRead> =

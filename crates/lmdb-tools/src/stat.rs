@@ -2,9 +2,9 @@
 
 use std::io::{self, BufWriter, Write};
 
-use crate::api::{Env, Setup, Stat, Txn, failed, number, version};
+use crate::api::{Env, Setup, Stat, Txn, failed, number};
 use crate::options::Options;
-use crate::{Result, Stop};
+use crate::{Result, Stop, show_version};
 
 const USAGE: &str = "[-V] [-n] [-e] [-r[r]] [-f[f[f]]] [-a|-s subdb] dbpath";
 /// The handle of the free pages.
@@ -123,8 +123,7 @@ fn named(out: &mut impl Write, txn: &Txn<'_>, main: u32) -> Result<()> {
 pub fn stat(arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments, "Vaefnrs:", USAGE)?;
     if options.has('V') {
-        println!("{}", version()?);
-        return Err(Stop::Done);
+        return Err(show_version());
     }
     let (path, name, all) = (options.path(USAGE)?, options.value('s'), options.has('a'));
     if all && name.is_some() {

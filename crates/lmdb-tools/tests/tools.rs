@@ -1,5 +1,6 @@
 //! The tools run as programs: what they print, what they load, what they refuse.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -255,4 +256,26 @@ fn records_that_are_no_tables_are_no_error() {
     fine("mdb_drop", at, &["-n", "file"], "");
     let ran = run("mdb_dump", at, &["-nl", "file"], "");
     assert!(!ran.ok && ran.err.ends_with(": file does not contain multiple databases\n"));
+}
+
+/// Scripts close standard error, and disks fill up: no panic, the same exit code.
+#[test]
+fn nobody_to_tell_is_no_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let tools = [
+        env!("CARGO_BIN_EXE_mdb_stat"),
+        env!("CARGO_BIN_EXE_mdb_copy"),
+        env!("CARGO_BIN_EXE_mdb_dump"),
+        env!("CARGO_BIN_EXE_mdb_load"),
+        env!("CARGO_BIN_EXE_mdb_drop"),
+    ];
+    for tool in tools {
+        for arguments in [&["none"][..], &["-?"], &["-V"], &[]] {
+            let full = || File::options().write(true).open("/dev/full").expect("/dev/full");
+            let mut command = Command::new(tool);
+            command.args(arguments).current_dir(&dir).env("LD_LIBRARY_PATH", library());
+            command.stdin(Stdio::null()).stdout(full()).stderr(full());
+            assert_eq!(command.status().unwrap().code(), Some(1), "{tool} {arguments:?}");
+        }
+    }
 }

@@ -26,7 +26,7 @@ pub(crate) struct ChkArgs {
 
 /// Checks the store while others use it.
 pub(crate) fn run(args: &ChkArgs) -> Done {
-    let env = args.store.open_to_read()?;
+    let env = args.store.open_to_report()?;
     let unbelieved = env.info().doing("read the figures")?.unbelieved;
     interrupt::catch()?;
     let progress = Progress::pages("checking");
@@ -57,7 +57,7 @@ fn tell(args: &ChkArgs, report: &CheckReport, unbelieved: Option<TxnId>, is_ok: 
         }
         out.line(&show(report))?;
         if let Some(txn) = unbelieved {
-            out.line(&tell_unbelieved(txn))?;
+            out.line(&format!("note: {}", tell_unbelieved(txn)))?;
         }
     }
     out.finish()
@@ -99,14 +99,17 @@ fn show_problem(problem: &Problem) -> String {
 fn show(report: &CheckReport) -> String {
     let verdict = match report.problems.len() {
         0 => "all is well".to_string(),
-        1 => "1 problem; restore from a copy".to_string(),
+        1 => "1 problem; restore from a copy, or try `zubilo salvage`".to_string(),
         n => {
             let more = if n >= PROBLEMS_MAX { " or more" } else { "" };
-            format!("{}{more} problems; restore from a copy", count(n as u64))
+            format!(
+                "{}{more} problems; restore from a copy, or try `zubilo salvage`",
+                count(n as u64)
+            )
         }
     };
     let pages = format!(
-        "{}: {} leaves, {} branches, {} large values, {} books, {} free, {} held back",
+        "{}: 4 metas, {} leaves, {} branches, {} of large values, {} of books, {} free, {} held back",
         count(report.pages),
         count(report.leaf_pages),
         count(report.branch_pages),

@@ -8,7 +8,7 @@ use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Done, Failure};
 use crate::interrupt;
 use crate::opening::{StoreArgs, WriteArgs};
-use crate::output::{Progress, count, say, size};
+use crate::output::{Progress, count, say, size, tell};
 
 /// Options of `compact`.
 #[derive(Args, Debug)]
@@ -38,10 +38,10 @@ pub(crate) fn run(args: &CompactArgs) -> Done {
     drop(progress);
     let report = compacted.map_err(|error| failed(&error))?;
     for name in &report.left_alone {
-        eprintln!(
+        tell(&format!(
             "zubilo: compact: table \"{}\" is in a caller's order and was left alone",
             escape(name)
-        );
+        ));
     }
     let told = json!({
         "finished": report.finished,
@@ -64,7 +64,10 @@ fn text(report: &CompactReport) -> String {
     let (before, after) = (size(report.file_before), size(report.file_after));
     let mut text = format!("{before} before, {after} after");
     if report.commits == 0 {
-        text.push_str("; there was nothing to do");
+        text.push_str(match report.file_after < report.file_before {
+            true => "; the free end was cut off, there was nothing else to do",
+            false => "; there was nothing to do",
+        });
     } else {
         let (saved, moved) = (count(report.pages_saved), count(report.pages_moved));
         text.push_str(&format!("; {saved} pages saved, {moved} moved, {} commits", report.commits));

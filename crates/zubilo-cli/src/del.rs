@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::encoding::{EncodingArgs, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{StoreArgs, TableArg, WriteArgs};
-use crate::output::{records, say};
+use crate::output::{records, say, tell};
 use crate::range::RangeArgs;
 
 /// Options of `del`.
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &DelArgs) -> Done {
         } else {
             missing = true;
             if !args.store.json {
-                eprintln!("zubilo: del \"{}\": no such key", escape(key));
+                tell(&format!("zubilo: del \"{}\": no such key", escape(key)));
             }
         }
     }

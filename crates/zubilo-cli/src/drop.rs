@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{StoreArgs, WriteArgs, table_name};
-use crate::output::{records, say};
+use crate::output::{records, say, tell};
 
 /// Options of `drop`.
 #[derive(Args, Debug)]
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &DropArgs) -> Done {
         drop(read);
         let verb = if args.empty { "Empty" } else { "Drop" };
         if !ask(&format!("{verb} the table \"{shown}\" with {}?", records(len)))? {
-            eprintln!("zubilo: drop: nothing was changed");
+            tell("zubilo: drop: nothing was changed");
             return Ok(Code::NotFound);
         }
     }

@@ -9,7 +9,8 @@ use crate::encoding::{EncodingArgs, escape};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{CsvWriter, Format, JsonlWriter, Store, TextWriter, Writer};
 use crate::opening::{ReadArgs, one_byte, table_name};
-use crate::output::{Out, Progress};
+use crate::output::{Out, Progress, tell};
+use crate::tables::NO_TABLES;
 
 /// Options of `dump`.
 #[derive(Args, Debug)]
@@ -49,6 +50,9 @@ pub(crate) fn run(args: &DumpArgs) -> Done {
     let mut writer = writer(args, format, &env)?;
     dump(&read, &names, writer.as_mut())?;
     writer.finish()?;
+    if names.is_empty() && !args.store.json {
+        tell(NO_TABLES);
+    }
     Ok(if names.is_empty() { Code::NotFound } else { Code::Fine })
 }
 

@@ -11,7 +11,8 @@ use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{Store, TextWriter, Writer};
 use crate::import::{IN_NAMELESS, NAMELESS};
 use crate::opening::{ReadArgs, table_name};
-use crate::output::{Out, Progress};
+use crate::output::{Out, Progress, tell};
+use crate::tables::NO_TABLES;
 
 /// Options of `export`.
 #[derive(Args, Debug)]
@@ -49,6 +50,9 @@ pub(crate) fn run(args: &ExportArgs) -> Done {
         export.table(&read, table)?;
     }
     Box::new(export.writer).finish()?;
+    if tables.is_empty() && !args.store.json {
+        tell(NO_TABLES);
+    }
     Ok(if tables.is_empty() { Code::NotFound } else { Code::Fine })
 }
 

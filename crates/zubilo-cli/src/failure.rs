@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use serde_json::json;
 use zubilo::Error;
 
+use crate::output::tell;
+
 /// Exit codes, as `docs/cli.md` promises them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
@@ -64,6 +66,7 @@ impl Failure {
         let advice = match error {
             Error::NoSuchTable => Some("`zubilo tables` lists them"),
             Error::Io { source, .. } => io_advice(source),
+            Error::Corrupted { .. } => Some("run `zubilo chk` for the extent"),
             Error::Stopped => Some("run it again"),
             Error::KeyTooLong { .. } => Some("shorten it, or use a store with larger pages"),
             Error::NotAStore { .. } => Some("name a store"),
@@ -71,6 +74,8 @@ impl Failure {
         };
         let cause = match error {
             Error::Stopped => "interrupted".to_string(),
+            // The advice is given apart.
+            Error::Corrupted { page, reason } => format!("page {page} is damaged: {reason}"),
             other => other.to_string(),
         };
         Failure { pipe, ..Failure::new(code, what, cause) }.maybe_advise(advice)
@@ -116,9 +121,9 @@ impl Failure {
                 "advice": self.advice,
                 "code": self.code as u8,
             });
-            eprintln!("{}", json!({ "error": error }));
+            tell(&json!({ "error": error }).to_string());
         } else {
-            eprintln!("zubilo: {self}");
+            tell(&format!("zubilo: {self}"));
         }
     }
 }
@@ -129,6 +134,7 @@ fn io_advice(error: &io::Error) -> Option<&'static str> {
         io::ErrorKind::PermissionDenied => Some("check owner and mode of the file and its folder"),
         io::ErrorKind::StorageFull => Some("free space on the file system"),
         io::ErrorKind::ReadOnlyFilesystem => Some("only reading commands work here"),
+        io::ErrorKind::IsADirectory => Some("name a file"),
         io::ErrorKind::AlreadyExists => Some("choose another name or remove the file"),
         _ => None,
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::encoding::{EncodingArgs, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{ReadArgs, TableArg};
-use crate::output::Out;
+use crate::output::{Out, tell};
 
 /// Options of `get`.
 #[derive(Args, Debug)]
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &GetArgs) -> Done {
                 )?;
             }
         } else {
-            eprintln!("zubilo: get \"{}\": no such key", escape(key));
+            tell(&format!("zubilo: get \"{}\": no such key", escape(key)));
         }
         if value.is_none() {
             code = Code::NotFound;

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -17,8 +17,8 @@ use zubilo::{
 use crate::encoding::{clip, escape};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::interrupt;
-use crate::opening::{PAGE_SIZES, StoreArgs, table_name};
-use crate::output::{Progress, count, records, say};
+use crate::opening::{PAGE_SIZES, StoreArgs, data_file, table_name};
+use crate::output::{Progress, count, note, records, say};
 
 /// Options of `import`.
 #[derive(Args, Debug)]
@@ -365,23 +365,37 @@ fn what(args: &ImportArgs) -> String {
 
 fn failed(args: &ImportArgs, error: &LmdbError) -> Failure {
     match error {
+        LmdbError::Io { source, .. } if source.kind() == NotFound && args.old.is_dir() => {
+            Failure::new(Code::Other, what(args), "there is no data.mdb in the folder")
+                .advise("name LMDB's data file, or the folder with data.mdb")
+        }
         LmdbError::Io { op, source } => Failure::io(format!("{}: {op}", what(args)), source),
         LmdbError::Unsupported(_) => Failure::new(Code::Other, what(args), error.to_string()),
+        LmdbError::NotLmdb if is_store(&args.old) => {
+            let cause = "this is a Zubilo store already";
+            Failure::new(Code::Damaged, what(args), cause)
+                .advise("`zubilo copy` makes a second one of it")
+        }
         LmdbError::NotLmdb => Failure::new(Code::Damaged, what(args), error.to_string())
             .advise("name the data file of an LMDB environment, or its folder"),
         _ => Failure::new(Code::Damaged, what(args), error.to_string()).advise(RESTORE),
     }
 }
 
+/// Whether the file is a store of Zubilo's; the file is only read.
+fn is_store(path: &Path) -> bool {
+    Options::new().read_only(true).create(false).lock_file(false).open(data_file(path)).is_ok()
+}
+
 /// Takes away what a failed import has made.
 fn remove(store: &Path) {
-    let mut lock = store.as_os_str().to_owned();
-    lock.push("-lock");
-    for path in [store, Path::new(&lock)] {
+    for path in [store, &Options::default_lock_path(store)] {
         match std::fs::remove_file(path) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => eprintln!("zubilo: import: cannot remove {}: {error}", path.display()),
+            Err(error) if error.kind() == NotFound => {}
+            Err(error) => {
+                note(false, &format!("import: cannot remove {}: {error}", path.display()));
+            }
         }
     }
 }

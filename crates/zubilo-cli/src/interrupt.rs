@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::failure::{Code, Done, Failure};
-use crate::output::Progress;
+use crate::output::{Progress, tell};
 
 static CAME: AtomicBool = AtomicBool::new(false);
 /// The command is inside a read of its input, which may last for ever.
@@ -33,7 +33,7 @@ pub(crate) fn catch() -> Done<()> {
 }
 
 fn end() -> ! {
-    eprintln!("zubilo: interrupted: {}", committed(COMMITTED.load(Ordering::SeqCst)));
+    tell(&format!("zubilo: interrupted: {}", committed(COMMITTED.load(Ordering::SeqCst))));
     std::process::exit(Code::Other as i32)
 }
 

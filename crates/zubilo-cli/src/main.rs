@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => match demo::run(&args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("zubilo: {error:#}");
+                output::tell(&format!("zubilo: {error:#}"));
                 Code::Other.into()
             }
         },

@@ -1,21 +1,25 @@
 //! The options that all commands share, and how a store is opened for each kind of work.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use lmdb_file::{Error as LmdbError, LmdbFile};
 use zubilo::{Env, Error, Options, VerifyReads, WriteTxn};
 
 use crate::encoding::Encoding;
 use crate::failure::{Code, Doing, Done, Failure};
+use crate::output::note;
+use crate::stat::tell_unbelieved;
 
 /// The store, and how to speak.
 #[derive(Args, Debug)]
 pub(crate) struct StoreArgs {
-    /// The store's file
+    /// The store's file, or the folder with data.mdb
     pub(crate) store: PathBuf,
     /// Machine-readable output, and errors as JSON on standard error
     #[arg(long)]
@@ -84,24 +88,40 @@ pub(crate) const PAGE_SIZES: [&str; 5] = ["4096", "8192", "16384", "32768", "655
 impl ReadArgs {
     /// Opens an existing store for reading only.
     pub(crate) fn open_to_read(&self) -> Done<Env> {
-        self.open_with(VerifyReads::Never)
+        self.at.noted(self.open_with(VerifyReads::Never)?)
     }
 
     /// As [`ReadArgs::open_to_read`]; checksums are verified when a page is first read.
     pub(crate) fn open_to_read_verified(&self) -> Done<Env> {
-        self.open_with(VerifyReads::FirstTouch)
+        self.at.noted(self.open_with(VerifyReads::FirstTouch)?)
+    }
+
+    /// As [`ReadArgs::open_to_read`], for commands that tell by themselves of a commit that is not
+    /// believed.
+    pub(crate) fn open_to_report(&self) -> Done<Env> {
+        self.open_with(VerifyReads::Never)
     }
 
     fn open_with(&self, verify: VerifyReads) -> Done<Env> {
         let options = Options::new().read_only(true).create(false).lock_file(!self.no_lock);
-        self.at.open(options.verify_reads(verify), "name an existing store")
+        let options = options.verify_reads(verify);
+        options.open(self.at.file()).map_err(|error| {
+            let failure = self.at.failed(&error, "name an existing store");
+            match is_shut_lock_file(&error) && !self.no_lock {
+                true => failure.advise(
+                    "readers register themselves there: let this user write to it, or, while no \
+                     other process has the store open, add --no-lock",
+                ),
+                false => failure,
+            }
+        })
     }
 }
 
 impl StoreArgs {
     /// Opens an existing store for writing.
     pub(crate) fn open_to_write(&self) -> Done<Env> {
-        self.open(Options::new().create(false), "name an existing store")
+        self.noted(self.open(Options::new().create(false), "name an existing store")?)
     }
 
     /// Opens a store for writing, and makes it if that was asked for.
@@ -110,7 +130,11 @@ impl StoreArgs {
         if let Some(size) = how.page_size.as_ref().and_then(|size| size.parse().ok()) {
             options = options.page_size(size);
         }
-        self.open(options, "name an existing store, or add --create")
+        let missing = match how.create {
+            true => "name a file in a folder that exists",
+            false => "name an existing store, or add --create",
+        };
+        self.noted(self.open(options, missing)?)
     }
 
     /// Makes a store.
@@ -119,22 +143,68 @@ impl StoreArgs {
     }
 
     fn open(&self, options: Options, missing: &str) -> Done<Env> {
-        options.open(&self.store).map_err(|error| {
-            let what = match &error {
-                // These name the file themselves.
-                Error::Io { path: Some(_), .. } | Error::NotAStore { .. } => "open".to_string(),
-                _ => format!("open {}", self.store.display()),
-            };
-            let failure = Failure::store(what, &error);
-            match &error {
-                Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                    failure.advise(missing)
-                }
-                Error::Corrupted { .. } => failure.advise("restore the store from a copy"),
-                Error::Busy(_) => failure.advise("end the process that has it open"),
-                _ => failure,
+        options.open(self.file()).map_err(|error| self.failed(&error, missing))
+    }
+
+    /// The store's file: where a folder is named in which a program of LMDB would keep its data, that.
+    pub(crate) fn file(&self) -> Cow<'_, Path> {
+        data_file(&self.store)
+    }
+
+    /// What to say when the store does not open; `missing` is the advice where there is none.
+    fn failed(&self, error: &Error, missing: &str) -> Failure {
+        let what = match error {
+            // These name the file themselves.
+            Error::Io { path: Some(_), .. } | Error::NotAStore { .. } => "open".to_string(),
+            _ => format!("open {}", self.store.display()),
+        };
+        let failure = Failure::store(what, error);
+        match error {
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                failure.advise(missing)
             }
-        })
+            Error::NotAStore { .. } if is_lmdb(&self.store) => {
+                let path = self.store.display();
+                failure.advise(format!("LMDB wrote it; `zubilo import {path} NEW` takes it over"))
+            }
+            Error::NotAStore { .. } => failure
+                .advise("name a store; of one whose start is destroyed `zubilo salvage` reads what is left"),
+            Error::Corrupted { .. } => failure
+                .advise("restore the store from a copy, or bring out what is readable with `zubilo salvage`"),
+            Error::Busy(_) => failure.advise("end the process that has it open"),
+            _ => failure,
+        }
+    }
+
+    /// Says so if the store holds a commit that is not believed: records may be missing.
+    fn noted(&self, env: Env) -> Done<Env> {
+        if let Some(txn) = env.info().doing("read the figures")?.unbelieved {
+            note(self.json, &tell_unbelieved(txn));
+        }
+        Ok(env)
+    }
+}
+
+/// Whether the lock file is there and this user may not write to it, or may not make it.
+fn is_shut_lock_file(error: &Error) -> bool {
+    matches!(error, Error::Io { path: Some(path), source, .. }
+        if source.kind() == io::ErrorKind::PermissionDenied
+            && [&b"-lock"[..], b"/lock.mdb"]
+                .iter()
+                .any(|end| path.as_os_str().as_encoded_bytes().ends_with(end)))
+}
+
+/// The data file in a folder that has one, as the drop-in for LMDB keeps it; else the path itself.
+pub(crate) fn data_file(path: &Path) -> Cow<'_, Path> {
+    let inner = path.join("data.mdb");
+    if path.is_dir() && inner.is_file() { inner.into() } else { path.into() }
+}
+
+/// Whether LMDB has written the file, or the file in this folder.
+fn is_lmdb(path: &Path) -> bool {
+    match LmdbFile::open(path) {
+        Ok(_) => true,
+        Err(error) => matches!(error, LmdbError::Unsupported(_) | LmdbError::Damaged { .. }),
     }
 }
 

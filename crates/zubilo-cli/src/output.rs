@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::failure::{Done, Failure};
 
@@ -61,6 +61,20 @@ pub(crate) fn say(as_json: bool, value: &Value, text: &str) -> Done<()> {
         out.line(text)?;
     }
     out.finish()
+}
+
+/// A line on standard error. Where nobody can be told (a closed pipe, a full device) the exit code
+/// still says how it ended; `eprintln!` would panic.
+pub(crate) fn tell(line: &str) {
+    let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+}
+
+/// What an operator should know beside the answer: a line on standard error.
+pub(crate) fn note(as_json: bool, text: &str) {
+    match as_json {
+        true => tell(&json!({ "note": text }).to_string()),
+        false => tell(&format!("zubilo: note: {text}")),
+    }
 }
 
 /// "1.50 MiB".
@@ -148,7 +162,7 @@ impl Progress {
 
     /// A line for people above the bar.
     pub(crate) fn note(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| tell(line));
     }
 
     pub(crate) fn set_of(&self, done: u64, all: u64) {

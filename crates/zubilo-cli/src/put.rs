@@ -11,7 +11,7 @@ use zubilo::Options;
 use crate::encoding::{EncodingArgs, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{CreateArgs, StoreArgs, TableArg, WriteArgs};
-use crate::output::say;
+use crate::output::{say, tell};
 
 /// Options of `put`.
 #[derive(Args, Debug)]
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &PutArgs) -> Done {
     let told = json!({ "table": to_json(&name), "key": to_json(&key), "stored": stored });
     say(args.store.json, &told, "")?;
     if !stored && !args.store.json {
-        eprintln!("zubilo: put \"{}\": the key is there, it was left as it is", escape(&key));
+        tell(&format!("zubilo: put \"{}\": the key is there, it was left as it is", escape(&key)));
     }
     Ok(if stored { Code::Fine } else { Code::NotFound })
 }

@@ -11,7 +11,7 @@ use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{CsvWriter, Format, JsonlWriter, Store, TextWriter, Writer};
 use crate::interrupt;
 use crate::opening::StoreArgs;
-use crate::output::{Out, Progress, count, records, say};
+use crate::output::{Out, Progress, count, records, say, tell as to_stderr};
 
 /// Options of `salvage`.
 #[derive(Args, Debug)]
@@ -42,7 +42,8 @@ pub(crate) fn run(args: &SalvageArgs) -> Done {
         return Err(Failure::usage(what, "the file exists").advise("name a new one"));
     }
     interrupt::catch()?;
-    let path = &args.store.store;
+    let file = args.store.file();
+    let path: &Path = &file;
     let what = || format!("read {}", path.display());
     let salvage = Salvage::open(path).map_err(|error| Failure::store(what(), &error))?;
     let told = match &args.to {
@@ -166,8 +167,8 @@ fn tell(args: &SalvageArgs, salvage: &Salvage, told: &[Told]) -> Done<()> {
         return say(as_json, &value, &text);
     }
     match as_json {
-        true => eprintln!("{value}"),
-        false => eprintln!("{text}"),
+        true => to_stderr(&value.to_string()),
+        false => to_stderr(&text),
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ struct Figures {
 
 /// Prints the figures.
 pub(crate) fn run(args: &StatArgs) -> Done {
-    let env = args.store.open_to_read()?;
+    let env = args.store.open_to_report()?;
     // Before this command reads: it is not one of the readers that are of interest.
     let info = env.info().doing("read the figures")?;
     let space = env.space().doing("read the free-space books")?;
@@ -47,9 +47,9 @@ pub(crate) fn run(args: &StatArgs) -> Done {
 /// What there is to say about a commit that is in the file and not believed.
 pub(crate) fn tell_unbelieved(txn: TxnId) -> String {
     format!(
-        "note: the file holds a newer commit, {txn}, that is not believed: it was cut off before it \
-         was acknowledged, or it is damaged. If it should be there, restore from a copy; the next \
-         write wipes it"
+        "the file holds a newer commit, {txn}, that is not believed: it was cut off before it was \
+         acknowledged, or it is damaged. If it should be there, restore from a copy or try \
+         `zubilo salvage`, before anything writes to the store: the next write wipes it"
     )
 }
 
@@ -136,7 +136,7 @@ impl Figures {
             }
             parts.push(readers.trim_fmt());
         }
-        parts.extend(info.unbelieved.map(tell_unbelieved));
+        parts.extend(info.unbelieved.map(|txn| format!("note: {}", tell_unbelieved(txn))));
         match self.tables.is_empty() {
             true => parts.push("no tables".into()),
             false => parts.push(tables::show(&self.tables, info.page_size)),

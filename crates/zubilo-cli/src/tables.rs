@@ -7,7 +7,7 @@ use zubilo::{ReadTxn, TableStats};
 use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done};
 use crate::opening::ReadArgs;
-use crate::output::{Out, count, size, table};
+use crate::output::{Out, count, size, table, tell};
 
 /// Options of `tables`.
 #[derive(Args, Debug)]
@@ -36,8 +36,14 @@ pub(crate) fn run(args: &TablesArgs) -> Done {
         out.line(&show(&tables, env.page_size()))?;
     }
     out.finish()?;
+    if tables.is_empty() && !args.store.json {
+        tell(NO_TABLES);
+    }
     Ok(if tables.is_empty() { Code::NotFound } else { Code::Fine })
 }
+
+/// For people, where the exit code alone would be a riddle.
+pub(crate) const NO_TABLES: &str = "zubilo: the store has no tables";
 
 /// A table's name and figures.
 pub(crate) type Named = (Vec<u8>, TableStats);

@@ -26,7 +26,7 @@ pub(crate) fn copy_to(
     }
     // SAFETY: by the contract a C string.
     let path = unsafe { CStr::from_ptr(path) };
-    let (data, _) = names::files(path, env.has(abi::env::NOSUBDIR));
+    let data = names::data_file(path, env.has(abi::env::NOSUBDIR));
     let compact = flags & CP_COMPACT != 0;
     env.opened()?.store.copy_to_path(data, compact, progress)?;
     Ok(())

@@ -29,7 +29,7 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
         flags &= !flag::WRITEMAP;
     }
     let mut settings = env.settings();
-    let (data, lock) = names::files(path, flags & flag::NOSUBDIR != 0);
+    let data = names::data_file(path, flags & flag::NOSUBDIR != 0);
     let wanted = env.map_size.load(Ordering::Relaxed);
     if wanted > ADDRESSES {
         return Err(Code(libc::ENOMEM));
@@ -40,7 +40,6 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
     }
     let options = options
         .geometry(settings.geometry)
-        .lock_path(lock)
         .lock_file(flags & flag::NOLOCK == 0)
         .read_only(flags & flag::RDONLY != 0)
         .max_readers(settings.max_readers)

@@ -213,6 +213,9 @@ fn compact_makes_the_store_smaller() {
     run(&["chk", &store]).ok();
     let shown = run(&["compact", &store, "--fill", "100"]).ok();
     assert!(shown.contains("nothing to do"), "{shown}");
+    std::fs::File::options().write(true).open(&store).unwrap().set_len(after + (4 << 20)).unwrap();
+    let shown = run(&["compact", &store, "--fill", "100"]).ok();
+    assert!(shown.contains("the free end was cut off"), "{shown}");
     run(&["compact", &store, "--fill", "30"]).code(2);
     run(&["del", &store, "--prefix", "filler"]).ok();
     assert_eq!(contents(place.path("s")), small_model());

@@ -68,7 +68,9 @@ fn a_damaged_last_commit_is_told_of() {
     let at = bytes.windows(10).rposition(|w| w == b"the newest").unwrap();
     bytes[at] ^= 1;
     let store = place_store(&place, "s", &bytes);
-    run(&["get", &store, "k"]).code(1);
+    run(&["get", &store, "k"]).code(1).says("note: the file holds a newer commit, 3");
+    let noted = run(&["get", &store, "k", "--json"]).code(1).says("{\"note\":\"the file holds");
+    assert_eq!(noted.json()["found"], false);
     let shown = run(&["chk", &store, "--json"]).code(0).json();
     assert_eq!((&shown["txn"], &shown["unbelieved"]), (&2.into(), &3.into()));
     let shown = run(&["chk", &store, "--strict", "-q"]).code(3);

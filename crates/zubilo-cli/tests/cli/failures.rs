@@ -91,7 +91,7 @@ fn a_store_that_may_only_be_read() {
     run(&["put", &store, "k", "v"]).code(4).says("Permission denied").says("owner and mode");
     run(&["drop", &store, "-t", "main"]).code(4);
     // A reader registers itself in the lock file, which cannot be made here.
-    run(&["scan", &store]).code(4).says("Permission denied");
+    run(&["scan", &store]).code(4).says("Permission denied").says("add --no-lock");
     assert_eq!(run(&["scan", &store, "--no-lock", "-t", "other"]).ok(), "x\t24\n");
     assert_eq!(run(&["chk", &store, "--no-lock", "--quiet"]).ok(), "");
     assert!(run(&["stat", &store, "--no-lock"]).ok().contains("other"));
@@ -112,4 +112,73 @@ fn a_full_device_is_code_4() {
         let child = crate::harness::command(args).stdout(full).spawn().unwrap();
         finish(child, &[]).code(4).says("No space left");
     }
+}
+
+/// Standard error can be closed or full; that must not change how a command ends.
+#[test]
+fn nobody_to_tell_is_no_panic() {
+    let place = Place::new();
+    let store = place.small_store("s");
+    let missing = place.arg("missing");
+    let cases: [(&[&str], i32); 5] = [
+        (&["get", &missing, "k"], 4),
+        (&["get", &missing, "k", "--json"], 4),
+        (&["get", &store, "nothing"], 1),
+        (&["del", &store, "nothing"], 1),
+        (&["salvage", &store], 0),
+    ];
+    for (args, code) in cases {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+        let child = crate::harness::command(args).stderr(full).spawn().unwrap();
+        finish(child, &[]).code(code);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let child = crate::harness::command(args).stderr(writer).spawn().unwrap();
+        finish(child, &[]).code(code);
+    }
+}
+
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let place = Place::new();
+    let pipe = place.arg("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let new = place.arg("new");
+    for args in [&["salvage", &pipe][..], &["import", &pipe, &new], &["scan", &pipe]] {
+        run(args).code(3);
+    }
+    assert!(!place.path("new").exists());
+}
+
+#[test]
+fn what_to_do_fits_what_was_found() {
+    let place = Place::new();
+    let store = place.small_store("s");
+    let folder = place.dir().to_str().unwrap();
+    let new = place.arg("new");
+    run(&["import", &store, &new]).code(3).says("a Zubilo store already");
+    run(&["import", folder, &new]).code(4).says("no data.mdb in the folder");
+    run(&["put", "--create", &place.arg("none/s"), "k", "v"]).code(4).says("a folder that exists");
+    run(&["copy", &store, folder]).code(4);
+    let mut bytes = std::fs::read(&store).unwrap();
+    bytes[..16384].fill(0xaa);
+    let headless = place.arg("headless");
+    std::fs::write(&headless, bytes).unwrap();
+    run(&["chk", &headless]).code(3).says("zubilo salvage");
+    run(&["salvage", &headless, &new]).code(3);
+    assert_eq!(crate::harness::contents(&new)[&b"main"[..]], small_model()[&b"main"[..]]);
+}
+
+#[test]
+fn a_store_without_tables_is_said_to_be_one() {
+    let place = Place::new();
+    let store = place.store("s", &Default::default());
+    for command in ["tables", "dump", "export"] {
+        run(&[command, &store]).code(1).says("no tables");
+    }
+    let listed = run(&["tables", &store, "--json"]).code(1);
+    assert_eq!(
+        (listed.json()["tables"].as_array().map(Vec::len), listed.err.as_str()),
+        (Some(0), "")
+    );
 }

@@ -203,7 +203,7 @@ fn wrong_arguments_are_told() {
     run(&["import", old, &new, "--main-table", "rest"]).code(4).says("exists");
     run(&["import", &place.arg("none"), &place.arg("n")]).code(4).says("check the path");
     let store = place.small_store("s");
-    run(&["import", &store, &place.arg("n")]).code(3).says("no data file of LMDB");
+    run(&["import", &store, &place.arg("n")]).code(3).says("a Zubilo store already");
     assert!(!place.path("n").exists());
 }
 

@@ -90,3 +90,26 @@ fn an_exclusive_owner_keeps_everyone_out() {
         assert!(Instant::now() < patience, "still locked");
     }
 }
+
+/// The drop-in keeps its stores in folders, under LMDB's names: the command takes the folder, and meets
+/// the drop-in's programs in their lock file. With one of its own there would be two writers.
+#[test]
+fn a_folder_of_the_drop_in_has_one_writer() {
+    let place = Place::new();
+    let folder = place.dir().to_str().unwrap();
+    let data = place.small_store("data.mdb");
+    assert!(place.path("lock.mdb").exists());
+    for store in [folder, &data] {
+        run(&["put", store, "k", "v"]).ok();
+        assert_eq!(run(&["get", store, "k"]).ok(), "v\n");
+        run(&["salvage", store, "-f", "jsonl"]).ok();
+    }
+    let program = Options::new().lock_path(place.path("lock.mdb")).open(&data).unwrap();
+    let txn = program.write().unwrap();
+    for store in [folder, &data] {
+        run(&["put", store, "k", "2", "--wait", "0"]).code(4).says("another process is writing");
+    }
+    txn.abort();
+    assert!(!place.path("data.mdb-lock").exists());
+    run(&["import", folder, &place.arg("new")]).code(3).says("a Zubilo store already");
+}

@@ -113,11 +113,7 @@ fn open_shared(path: &Path, options: &Options) -> Result<(Shared, Role)> {
     if !options.lock_file {
         return Ok((Shared::private(options.max_readers), Role::First));
     }
-    let lock = options.lock_path.clone().unwrap_or_else(|| {
-        let mut lock = path.as_os_str().to_owned();
-        lock.push("-lock");
-        lock.into()
-    });
+    let lock = options.lock_path.clone().unwrap_or_else(|| Options::default_lock_path(path));
     let opened = Shared::open(&lock, options.mode, options.max_readers, options.exclusive);
     match opened {
         // On a read-only file system nobody writes: a private reader table is enough.

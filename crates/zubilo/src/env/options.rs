@@ -186,7 +186,21 @@ impl Options {
         self
     }
 
-    /// Where the lock file is, if not beside the data file with `-lock` added. All users of a store
+    /// Where the lock file of this data file is, unless [`Options::lock_path`] names another: beside
+    /// it, under its name with `-lock` added, and `lock.mdb` beside `data.mdb`. Those two are the
+    /// names of LMDB, which the drop-in keeps: whoever opens its stores from Rust has to meet its
+    /// programs in one lock file.
+    pub fn default_lock_path(data: impl AsRef<Path>) -> PathBuf {
+        let data = data.as_ref();
+        if data.file_name().is_some_and(|name| name == "data.mdb") {
+            return data.with_file_name("lock.mdb");
+        }
+        let mut lock = data.as_os_str().to_owned();
+        lock.push("-lock");
+        lock.into()
+    }
+
+    /// Where the lock file is, if not where [`Options::default_lock_path`] says. All users of a store
     /// must name the same.
     pub fn lock_path(mut self, path: impl Into<PathBuf>) -> Options {
         self.lock_path = Some(path.into());

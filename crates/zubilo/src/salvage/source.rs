@@ -48,6 +48,12 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn open(path: &Path) -> Result<Source> {
+        let kind = std::fs::metadata(path).map_err(Error::io_at("open", path))?.file_type();
+        if !kind.is_file() {
+            // To open a pipe would wait for its other end.
+            let found = if kind.is_dir() { "a directory" } else { "a pipe, socket or device" };
+            return Err(Error::NotAStore { path: Box::new(path.to_path_buf()), found });
+        }
         let file = File::open(path).map_err(Error::io_at("open", path))?;
         let len = file.metadata().map_err(Error::io_at("find the length of", path))?.len();
         Source::start(Bytes::File(file), len, path)

@@ -22,6 +22,7 @@ mod orders;
 mod parked;
 mod processes;
 mod regressions;
+mod requests;
 mod salvage;
 mod scale;
 mod space;

@@ -496,3 +496,22 @@ fn the_kernel_reads_ahead_unless_it_shall_not() {
     assert!(wanted_in_no_order(&path));
     env.close().unwrap();
 }
+
+/// Under LMDB's names the lock file has LMDB's, whoever opens: programs of the drop-in, which names the
+/// folder, and those in Rust must not write side by side.
+#[test]
+fn the_lock_file_of_data_mdb_is_lock_mdb() {
+    let (dir, path) = fresh();
+    let data = dir.path().join("data.mdb");
+    let env = Options::new().open(&data).unwrap();
+    assert!(dir.path().join("lock.mdb").exists());
+    let other = Options::new().lock_path(dir.path().join("lock.mdb")).open(&data).unwrap();
+    let txn = env.write().unwrap();
+    std::thread::scope(|scope| {
+        assert!(scope.spawn(|| other.try_write().unwrap().is_none()).join().unwrap());
+    });
+    drop(txn);
+    assert!(!dir.path().join("data.mdb-lock").exists());
+    let lock = Options::default_lock_path(&path);
+    assert_eq!(lock.file_name().unwrap().to_str(), Some("store-lock"), "{}", path.display());
+}

@@ -145,3 +145,33 @@ fn handles_outlive_transactions_but_not_their_tables() {
     txn.commit().unwrap();
     assert!(matches!(env.read().unwrap().open(&handle), Err(Error::NoSuchTable)));
 }
+
+#[test]
+fn readers_are_listed_with_thread_and_lag() {
+    let (_dir, path) = fresh();
+    let env = Options::new().open(&path).unwrap();
+    put_all(&env, "t", [("key", "1")]);
+    let old = env.read().unwrap();
+    let (began, end) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+    std::thread::scope(|scope| {
+        put_all(&env, "t", [("key", "2")]);
+        scope.spawn(|| {
+            let _new = env.read().unwrap();
+            began.wait();
+            end.wait();
+        });
+        began.wait();
+        put_all(&env, "t", [("key", "3")]);
+        let info = env.info().unwrap();
+        let mut readers = info.readers.clone();
+        readers.sort_by_key(|reader| reader.txn);
+        end.wait();
+        let lags: Vec<u64> = readers.iter().map(|reader| reader.lag).collect();
+        assert_eq!(lags, [2, 1]);
+        assert!(readers.iter().all(|reader| reader.pid == std::process::id()));
+        assert_ne!(readers[0].thread, readers[1].thread);
+        assert_eq!((info.oldest_reader(), readers[0].txn), (Some(old.id()), old.id()));
+    });
+    drop(old);
+    assert_eq!(env.info().unwrap().oldest_reader(), None);
+}

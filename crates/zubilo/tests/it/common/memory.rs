@@ -18,6 +18,7 @@ struct Memory {
     fail_at: AtomicI64,
     fail_for: AtomicI64,
     flushes: AtomicU64,
+    writes: AtomicU64,
 }
 
 // SAFETY: the bytes are reached by the engine, which orders its own accesses as for a real file.
@@ -51,6 +52,7 @@ impl MemoryFile {
             fail_at: AtomicI64::new(i64::MAX),
             fail_for: AtomicI64::new(0),
             flushes: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
         }));
         file.set_len(bytes.len() as u64);
         // SAFETY: `set_len` made these bytes usable.
@@ -118,6 +120,11 @@ impl MemoryFile {
         self.0.flushes.load(Ordering::SeqCst)
     }
 
+    /// Write requests so far: each is one stretch of the file.
+    pub(crate) fn writes(&self) -> u64 {
+        self.0.writes.load(Ordering::SeqCst)
+    }
+
     fn call(&self) -> io::Result<()> {
         let n = self.0.calls.fetch_add(1, Ordering::SeqCst);
         let first = self.0.fail_at.load(Ordering::SeqCst);
@@ -143,6 +150,7 @@ impl DataFile for MemoryFile {
 
     fn write_at(&self, offset: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
         self.call()?;
+        self.0.writes.fetch_add(1, Ordering::SeqCst);
         let mut at = offset as usize;
         for buf in bufs {
             let len = self.0.len.load(Ordering::SeqCst) as usize;
