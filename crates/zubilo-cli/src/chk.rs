@@ -7,9 +7,8 @@ use zubilo::{CheckReport, PROBLEMS_MAX, Problem, TxnId};
 use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done};
 use crate::interrupt;
-use crate::opening::ReadArgs;
+use crate::opening::{ReadArgs, tell_unbelieved};
 use crate::output::{Out, Progress, count, pairs, records};
-use crate::stat::tell_unbelieved;
 
 /// Options of `chk`.
 #[derive(Args, Debug)]

@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use lmdb_file::{Error as LmdbError, LmdbFile};
-use zubilo::{Env, Error, Options, VerifyReads, WriteTxn};
+use zubilo::{Env, Error, Options, TxnId, VerifyReads, WriteTxn};
 
 use crate::encoding::Encoding;
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::output::note;
-use crate::stat::tell_unbelieved;
 
 /// The store, and how to speak.
 #[derive(Args, Debug)]
@@ -236,4 +235,13 @@ pub(crate) fn one_byte(text: &str) -> Result<u8, String> {
         _ if text == "\\t" => Ok(b'\t'),
         _ => Err("one character of ASCII, or \\t, expected".into()),
     }
+}
+
+/// What there is to say about a commit that is in the file and not believed.
+pub(crate) fn tell_unbelieved(txn: TxnId) -> String {
+    format!(
+        "the file holds a newer commit, {txn}, that is not believed: it was cut off before it was \
+         acknowledged, or it is damaged. If it should be there, restore from a copy or try \
+         `zubilo salvage`, before anything writes to the store: the next write wipes it"
+    )
 }

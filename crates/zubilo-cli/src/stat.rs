@@ -2,11 +2,11 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use zubilo::{EnvInfo, SpaceInfo, TxnId};
+use zubilo::{EnvInfo, SpaceInfo};
 
 use crate::encoding::hex;
 use crate::failure::{Code, Doing, Done};
-use crate::opening::ReadArgs;
+use crate::opening::{ReadArgs, tell_unbelieved};
 use crate::output::{Out, count, pairs, size, table};
 use crate::tables::{self, Named};
 
@@ -42,15 +42,6 @@ pub(crate) fn run(args: &StatArgs) -> Done {
     }
     out.finish()?;
     Ok(Code::Fine)
-}
-
-/// What there is to say about a commit that is in the file and not believed.
-pub(crate) fn tell_unbelieved(txn: TxnId) -> String {
-    format!(
-        "the file holds a newer commit, {txn}, that is not believed: it was cut off before it was \
-         acknowledged, or it is damaged. If it should be there, restore from a copy or try \
-         `zubilo salvage`, before anything writes to the store: the next write wipes it"
-    )
 }
 
 impl Figures {

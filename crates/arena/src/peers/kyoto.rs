@@ -10,9 +10,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;
 
 use super::dl::Table;
-use super::{
-    About, Engine, Fault, MODEST_TRANSACTION, Outcome, Reader, Session, Variant, Writer, cache, dl,
-};
+use super::{About, Engine, Fault, Outcome, Reader, Session, Variant, Writer, cache, dl};
 use crate::spec::Class;
 
 type Ptr = *mut c_void;
@@ -114,11 +112,6 @@ impl Engine for Kyoto {
 
     fn session(&self) -> Outcome<&Kyoto> {
         Ok(self)
-    }
-
-    /// Each page that a transaction touches first is saved in a log beside the file.
-    fn largest_transaction(&self) -> u64 {
-        MODEST_TRANSACTION
     }
 
     fn begins_snapshots(&self) -> Outcome<()> {
