@@ -6,7 +6,8 @@ use std::sync::Arc;
 use zubilo::raw::RawCompare;
 use zubilo::{KeyOrder, TableOptions};
 
-use crate::abi::{MDB_cmp_func, MDB_val, db};
+use crate::abi::{MDB_cmp_func, db};
+use crate::values::val;
 
 /// A program's function as the engine calls it.
 pub(crate) fn wrap(function: MDB_cmp_func) -> RawCompare {
@@ -17,11 +18,6 @@ fn call(function: MDB_cmp_func, a: &[u8], b: &[u8]) -> Ordering {
     let (a, b) = (val(a), val(b));
     // SAFETY: both point to live values; the program gave the function for this.
     unsafe { function(&a, &b) }.cmp(&0)
-}
-
-/// Bytes as a value. Nobody writes through the pointer.
-pub(crate) fn val(bytes: &[u8]) -> MDB_val {
-    MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
 }
 
 /// The order of keys that flags ask for.

@@ -1,10 +1,6 @@
 //! Records by key.
-//!
-//! A program may hand in pointers to what it was just given: a change moves those bytes, so keys
-//! and small values are copied before it.
 
 use std::ffi::{c_int, c_uint};
-use std::mem::MaybeUninit;
 
 use zubilo::WriteTxn;
 use zubilo::raw::RawRange;
@@ -15,74 +11,11 @@ use crate::cursor;
 use crate::dbi::{Kind, Table};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, Work, txn_of, with_tables};
-
-/// The bytes of a value of the program's.
-#[inline]
-pub(crate) fn bytes<'v>(val: *const MDB_val) -> Result<&'v [u8]> {
-    if val.is_null() {
-        return Err(Code::EINVAL);
-    }
-    // SAFETY: by the contract it points to a value, and that to its bytes, for the time of a call.
-    unsafe {
-        let val = &*val;
-        match (val.mv_data.is_null(), val.mv_size) {
-            (_, 0) => Ok(&[]),
-            (true, _) => Err(Code::EINVAL),
-            (false, len) if len > isize::MAX as usize => Err(Code::BAD_VALSIZE),
-            (false, len) => Ok(std::slice::from_raw_parts(val.mv_data.cast(), len)),
-        }
-    }
-}
-
-/// Tells the program where bytes are.
-#[inline]
-pub(crate) fn give(to: *mut MDB_val, bytes: &[u8]) {
-    if !to.is_null() {
-        // SAFETY: by the contract it points to a value.
-        unsafe { to.write(crate::compare::val(bytes)) };
-    }
-}
-
-/// Bytes in the caller's frame, copied if they fit.
-pub(crate) struct Copied<const N: usize>([MaybeUninit<u8>; N]);
-
-impl<const N: usize> Copied<N> {
-    #[inline]
-    pub(crate) fn new() -> Copied<N> {
-        Copied([MaybeUninit::uninit(); N])
-    }
-
-    #[inline]
-    pub(crate) fn keep<'c>(&'c mut self, bytes: &'c [u8]) -> &'c [u8] {
-        if bytes.len() > N {
-            return bytes;
-        }
-        // Keys are often so: two words that overlap, without a call.
-        if N >= 16
-            && let (Some(first), Some(last), 8..=16) =
-                (bytes.first_chunk::<8>(), bytes.last_chunk::<8>(), bytes.len())
-        {
-            let start = self.0.as_mut_ptr().cast::<u8>();
-            // SAFETY: both words end within `N` bytes, and the bytes up to the end of the second are
-            // then written.
-            return unsafe {
-                start.cast::<[u8; 8]>().write(*first);
-                start.add(bytes.len() - 8).cast::<[u8; 8]>().write(*last);
-                std::slice::from_raw_parts(start, bytes.len())
-            };
-        }
-        // SAFETY: both have room for as many bytes, and they are in different places.
-        unsafe {
-            let start = self.0.as_mut_ptr().cast::<u8>();
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
-            std::slice::from_raw_parts(start, bytes.len())
-        }
-    }
-}
+use crate::txn::{MDB_txn, Work, with_tables, writable};
+use crate::values::{Copied, bytes, give};
 
 /// Values up to this length are copied in the frame.
-pub(crate) const SMALL: usize = 2048;
+const SMALL: usize = 2048;
 
 /// No put of a small record takes more pages: paths of two trees, split all along.
 const PUT_PAGES: u64 = 128;
@@ -415,13 +348,4 @@ pub(crate) unsafe extern "C" fn mdb_del(
         }
         txn.delete(dbi, key, value)
     })
-}
-
-/// A transaction that can change something now.
-#[inline]
-pub(crate) fn writable<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
-    match &txn_of(txn)?.work {
-        Work::Read(_) => Err(Code::EACCES),
-        _ => with_tables(txn),
-    }
 }

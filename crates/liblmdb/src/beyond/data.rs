@@ -4,11 +4,12 @@ use std::ffi::{c_int, c_uint};
 
 use crate::abi::{MAX_KEY, MDB_dbi, MDB_val, put};
 use crate::cursor;
-use crate::data::{Copied, Put, bytes, give, writable};
+use crate::data::Put;
 use crate::dbi::Table;
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, Work, with_tables};
+use crate::txn::{MDB_txn, Work, with_tables, writable};
+use crate::values::{Copied, bytes, give};
 
 use super::{MANY, answer, given};
 

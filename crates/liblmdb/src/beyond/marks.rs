@@ -4,11 +4,10 @@ use std::ffi::{c_int, c_void};
 
 use crate::abi::MDB_dbi;
 use crate::cursor::{MDB_cursor, question};
-use crate::data::writable;
 use crate::env::{FIRST_TXN, put_out};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, Work, live};
+use crate::txn::{MDB_txn, Work, live, writable};
 
 use super::{TRUE, answer};
 

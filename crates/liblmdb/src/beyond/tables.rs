@@ -6,12 +6,12 @@ use std::ops::Bound;
 use zubilo::raw::RawRange;
 
 use crate::abi::{MAX_KEY, MDB_dbi, MDB_val, db};
-use crate::data::{Copied, bytes, give, writable};
 use crate::dbi::{self, Table};
 use crate::env::{FIRST_TXN, put_out};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, Work, live};
+use crate::txn::{MDB_txn, Work, live, writable};
+use crate::values::{Copied, bytes, give};
 
 /// A flag of a table that counts its records.
 const COUNTED: c_uint = 0x10_0000;

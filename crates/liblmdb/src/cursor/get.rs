@@ -5,10 +5,10 @@ use std::ffi::{c_int, c_uint};
 use zubilo::raw::{RawPair, RawStand};
 
 use crate::abi::MDB_val;
-use crate::data::{bytes, give};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
 use crate::txn::MDB_txn;
+use crate::values::{bytes, give};
 
 use super::{MDB_cursor, cursor_of};
 

@@ -3,10 +3,11 @@
 use std::ffi::{c_int, c_uint};
 
 use crate::abi::{MAX_KEY, MDB_dbi, MDB_val, put};
-use crate::data::{Copied, Put, bytes, check_value, writable};
+use crate::data::{Put, check_value};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::MDB_txn;
+use crate::txn::{MDB_txn, writable};
+use crate::values::{Copied, bytes, val};
 
 use super::{MDB_cursor, cursor_of, stand_again, standing_on, walk_on};
 
@@ -91,7 +92,7 @@ impl MDB_cursor {
             let at = first.mv_data.wrapping_byte_add(i * first.mv_size);
             // SAFETY: as above.
             unsafe { (*data).mv_data = at };
-            let mut item = crate::compare::val(item);
+            let mut item = val(item);
             let own = item.mv_data;
             let done = self.put(txn, key, &mut item, flags);
             if item.mv_data != own {
@@ -127,7 +128,7 @@ fn swap(txn: &mut MDB_txn, put: &Put<'_>, old: &[u8], value: &[u8]) -> Result<()
         return Ok(());
     }
     let standing = standing_on(txn, put.dbi, put.key, old)?;
-    let mut again = crate::compare::val(value);
+    let mut again = val(value);
     // The new one first: a table that becomes empty would displace its cursors.
     let same = txn.same_value(put.dbi, old, value)?;
     if !same {
@@ -163,7 +164,7 @@ pub(crate) fn replace_value(
         return Err(Code::NOTFOUND);
     }
     drop(walk);
-    txn.put(&put, &mut crate::compare::val(new))
+    txn.put(&put, &mut val(new))
 }
 
 #[unsafe(no_mangle)]

@@ -8,11 +8,10 @@ use zubilo::raw::{NAMES, Named, TableInfo};
 use crate::abi::{FREE_DBI, MAIN_DBI, MAX_KEY, MDB_dbi, db};
 use crate::compare;
 use crate::cursor;
-use crate::data::writable;
 use crate::env::{MDB_env, env_of, put_out};
 use crate::errors::{Code, Result};
 use crate::guard::{entry, entry_or};
-use crate::txn::{MDB_txn, live, txn_of};
+use crate::txn::{MDB_txn, live, txn_of, writable};
 
 use super::{IN_NAMELESS, NAMELESS, Table, flags_of};
 

@@ -6,11 +6,11 @@ use zubilo::raw::RawCompare;
 
 use crate::abi::{FREE_DBI, MDB_cmp_func, MDB_dbi, MDB_rel_func, MDB_stat, MDB_val};
 use crate::compare::{builtin, key_order, value_order, wrap};
-use crate::data::bytes;
 use crate::env::{put_out, stat_of};
 use crate::errors::{Code, Result};
 use crate::guard::{entry, entry_or};
 use crate::txn::{MDB_txn, live, txn_of, with_tables};
+use crate::values::bytes;
 
 use super::flags_of;
 

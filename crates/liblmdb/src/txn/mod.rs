@@ -195,6 +195,15 @@ pub(crate) fn with_tables<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
     Ok(txn)
 }
 
+/// A transaction that can change something now.
+#[inline]
+pub(crate) fn writable<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
+    match &txn_of(txn)?.work {
+        Work::Read(_) => Err(Code::EACCES),
+        _ => with_tables(txn),
+    }
+}
+
 /// Whether this process is writing.
 pub(crate) fn writes_here(opened: &Opened) -> bool {
     opened.writing.load(Ordering::SeqCst)

@@ -23,6 +23,8 @@ pub(super) struct Walk<'c, 'p> {
 struct TreeWalk<'p, 't> {
     name: &'t [u8],
     order: Order,
+    /// The order is the one in which the keys were put: otherwise it is a comparator's, which is not here.
+    knows_order: bool,
     table: u32,
     counted: TreeDesc,
     last_key: Option<&'p [u8]>,
@@ -32,7 +34,18 @@ struct TreeWalk<'p, 't> {
 }
 
 /// Bounds that the separators above a page give its keys, in normal form.
+#[derive(Clone, Default)]
+struct Fences {
+    low: Fence,
+    high: Fence,
+}
+
 type Fence = Option<Vec<u8>>;
+
+/// Whether a bound lies above one that it should not.
+fn is_above(a: &Fence, b: &Fence) -> bool {
+    matches!((a, b), (Some(a), Some(b)) if a > b)
+}
 
 impl<'p> Walk<'_, 'p> {
     /// The table of tables, then each table.
@@ -50,9 +63,9 @@ impl<'p> Walk<'_, 'p> {
     fn tree(&mut self, name: &[u8], desc: &TreeDesc) -> Result<Vec<(Vec<u8>, TreeDesc)>> {
         // Without its comparator a table's order cannot be checked; its pages can.
         let order = desc.options.builtin_order();
-        let unknown = order.is_none();
         let mut tree = TreeWalk {
             name,
+            knows_order: order.is_some(),
             order: order.unwrap_or_else(Order::as_stored),
             table: desc.table,
             counted: TreeDesc {
@@ -68,7 +81,7 @@ impl<'p> Walk<'_, 'p> {
                 self.report.problem(0, Some(name), "the tree is deeper than any can be");
                 return Ok(Vec::new());
             }
-            self.page(&mut tree, desc.root, desc.depth - 1, &None, &None, unknown)?;
+            self.page(&mut tree, desc.root, desc.depth - 1, &Fences::default())?;
         }
         let c = &tree.counted;
         for (what, counted, stored) in [
@@ -94,9 +107,7 @@ impl<'p> Walk<'_, 'p> {
         tree: &mut TreeWalk<'p, '_>,
         at: Ref,
         level: u8,
-        low: &Fence,
-        high: &Fence,
-        unknown_order: bool,
+        fences: &Fences,
     ) -> Result<()> {
         let what = if level > 0 { Use::Branch } else { Use::Leaf };
         if !self.account.add(at.0, 1, what, self.report, Some(tree.name)) {
@@ -116,10 +127,10 @@ impl<'p> Walk<'_, 'p> {
         self.show_page(tree, at, page, level)?;
         if level > 0 {
             tree.counted.branch_pages += 1;
-            self.branch(tree, at, page, level, low, high, unknown_order)
+            self.branch(tree, at, page, level, fences)
         } else {
             tree.counted.leaf_pages += 1;
-            if let Err(damage) = self.leaf(tree, page, low, high, unknown_order) {
+            if let Err(damage) = self.leaf(tree, page, fences) {
                 self.report.problem(at.0, Some(tree.name), damage.0);
             }
             if self.stopped { Err(Error::Stopped) } else { Ok(()) }
@@ -168,16 +179,13 @@ impl<'p> Walk<'_, 'p> {
         Ok(page)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the state of a recursive walk")]
     fn branch(
         &mut self,
         tree: &mut TreeWalk<'p, '_>,
         at: Ref,
         page: &'p [u8],
         level: u8,
-        low: &Fence,
-        high: &Fence,
-        unknown_order: bool,
+        fences: &Fences,
     ) -> Result<()> {
         let parsed = Branch::new(page).and_then(|b| {
             b.check(&tree.order)?;
@@ -196,33 +204,33 @@ impl<'p> Walk<'_, 'p> {
                 return Ok(());
             }
         };
-        let mut below = low.clone();
+        let mut child_fences = Fences { low: fences.low.clone(), high: None };
         for i in 0..branch.count() {
             let mut separator = Vec::new();
-            let above = if i + 1 < branch.count() {
+            child_fences.high = if i + 1 < branch.count() {
                 if let Err(damage) = branch.separator(i + 1, &mut separator) {
                     self.report.problem(at.0, Some(tree.name), damage.0);
                     return Ok(());
                 }
                 Some(separator)
             } else {
-                high.clone()
+                fences.high.clone()
             };
-            let outside = |a: &Fence, b: &Fence| matches!((a, b), (Some(a), Some(b)) if a > b);
-            if !unknown_order
-                && (outside(&below, &above) || outside(low, &above) || outside(&above, high))
-            {
+            let Fences { low, high } = &child_fences;
+            let outside =
+                is_above(low, high) || is_above(&fences.low, high) || is_above(high, &fences.high);
+            if tree.knows_order && outside {
                 self.report.problem(at.0, Some(tree.name), "a separator outside its fences");
             }
             match branch.child(i) {
                 Ok(child) => {
                     let before = (tree.counted.entries, self.report.problems.len());
-                    self.page(tree, Ref(child), level - 1, &below, &above, unknown_order)?;
+                    self.page(tree, Ref(child), level - 1, &child_fences)?;
                     self.check_records(tree, at, &branch, i, before);
                 }
                 Err(damage) => self.report.problem(at.0, Some(tree.name), damage.0),
             }
-            below = above;
+            child_fences.low = child_fences.high.take();
         }
         Ok(())
     }
@@ -251,9 +259,7 @@ impl<'p> Walk<'_, 'p> {
         &mut self,
         tree: &mut TreeWalk<'p, '_>,
         page: &'p [u8],
-        low: &Fence,
-        high: &Fence,
-        unknown_order: bool,
+        fences: &Fences,
     ) -> std::result::Result<(), Damage> {
         let leaf = Items::parse(page)?;
         match &leaf {
@@ -270,13 +276,13 @@ impl<'p> Walk<'_, 'p> {
             return Err(Damage("an empty leaf"));
         }
         let (first, last) = (leaf.key(0)?, leaf.key(leaf.count() - 1)?);
-        if !unknown_order {
+        if tree.knows_order {
             let norm = |key: &[u8]| normal(&tree.order, key);
             if tree.last_key.is_some_and(|k| !tree.order.compare(k, first).is_lt()) {
                 return Err(Damage("the leaf does not follow the one before it"));
             }
-            if low.as_ref().is_some_and(|f| norm(first) < *f)
-                || high.as_ref().is_some_and(|f| norm(last) >= *f)
+            if fences.low.as_ref().is_some_and(|f| norm(first) < *f)
+                || fences.high.as_ref().is_some_and(|f| norm(last) >= *f)
             {
                 return Err(Damage("keys outside the separators above"));
             }

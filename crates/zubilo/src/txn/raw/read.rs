@@ -33,7 +33,7 @@ impl RawTable {
 }
 
 impl ReadTxn {
-    /// As [`WriteTxn::raw_mark`].
+    /// As `WriteTxn::raw_mark`.
     pub fn raw_mark(&self) -> u64 {
         self.root().main.sequence
     }

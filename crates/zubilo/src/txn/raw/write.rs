@@ -35,7 +35,7 @@ impl WriteTxn {
         TableInfo::of(&self.tree(table).desc)
     }
 
-    /// As [`RawTable::set_orders`].
+    /// As `RawTable::set_orders`.
     pub fn raw_set_orders(
         &mut self,
         table: usize,
