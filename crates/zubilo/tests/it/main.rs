@@ -28,5 +28,6 @@ mod space;
 mod telling;
 mod threads;
 mod types;
+mod users;
 mod values;
 mod verify;
