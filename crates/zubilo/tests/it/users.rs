@@ -106,7 +106,9 @@ fn commit_little(env: &Env, model: &mut Model, rng: &mut Rng, what: &str) {
         _ => {
             let all = rng.one_in(3);
             for name in model.keys().take(if all { usize::MAX } else { 1 }) {
-                txn.drop_table(name).unwrap();
+                if expected(txn.drop_table(name), what).is_none() {
+                    return;
+                }
                 next.remove(name);
             }
         }
@@ -156,7 +158,8 @@ fn look(users: &[User], path: &Path, model: &Model, rng: &mut Rng, what: &str) {
     for user in users {
         let info = user.env.info().unwrap();
         let len = std::fs::metadata(path).unwrap().len();
-        assert!(info.used_len <= info.file_len && info.file_len <= len, "{what}: {len}, {info:?}");
+        // A thread that makes lazy commits durable may cut the tail meanwhile.
+        assert!(info.used_len <= info.file_len.min(len), "{what}: {len}, {info:?}");
         if rng.one_in(3) {
             assert!(contents(&user.env.read().unwrap()) == *model, "{what}");
         }
