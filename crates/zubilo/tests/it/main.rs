@@ -29,5 +29,6 @@ mod space;
 mod telling;
 mod threads;
 mod types;
+mod users;
 mod values;
 mod verify;
