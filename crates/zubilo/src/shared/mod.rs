@@ -19,6 +19,7 @@ mod process;
 mod region;
 mod slots;
 mod table;
+mod turn;
 
 #[cfg(all(test, loom))]
 mod model;
@@ -29,13 +30,14 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64 as LocalAtomicU64;
 
 use crate::error::{Error, Result};
-use crate::platform::{self, LockFile, Locked, Process};
+use crate::platform::{self, LockFile, Locked, Process, RobustMutex};
 use crate::sync::{AtomicU64, Ordering};
 use layout::*;
 use process::Processes;
 use region::Region;
 use slots::OwnSlots;
 use table::{IDLE, PARKED, Publication, Slots};
+use turn::Turn;
 
 /// Words of a published root.
 pub(crate) const ROOT_WORDS: usize = 24;
@@ -115,6 +117,7 @@ pub(crate) struct Shared {
     /// Mutexes held through this handle.
     held: LocalAtomicU64,
     last_check_ms: LocalAtomicU64,
+    turn: Turn,
 }
 
 impl Shared {
@@ -177,6 +180,7 @@ impl Shared {
             own: OwnSlots::new(sizes.readers),
             held: LocalAtomicU64::new(0),
             last_check_ms: LocalAtomicU64::new(0),
+            turn: Turn::default(),
         }
     }
 
@@ -455,11 +459,25 @@ impl Shared {
     /// must be the one that unlocks; one that holds it already gets [`Error::Busy`].
     pub(crate) fn lock_writer(&self) -> Result<bool> {
         let again = "this thread is already in a write transaction";
-        self.lock(W_WRITER, W_WRITER_OWNER, again)
+        let failed = Error::io("lock the writer");
+        self.lock(W_WRITER, W_WRITER_OWNER, again, |mutex| {
+            self.turn.give_way();
+            match mutex.lock_within(turn::LONG).transpose() {
+                Some(locked) => locked.map_err(failed),
+                None => {
+                    let _hungry = self.turn.ask();
+                    mutex.lock().map_err(failed)
+                }
+            }
+        })
     }
 
-    /// Takes the writer lock if it is free; otherwise `None`.
+    /// Takes the writer lock if it is free and nobody has waited for it for long; otherwise `None`.
     pub(crate) fn try_lock_writer(&self) -> Result<Option<bool>> {
+        if self.turn.is_asked_for() { Ok(None) } else { self.take_free_writer() }
+    }
+
+    fn take_free_writer(&self) -> Result<Option<bool>> {
         self.refuse_child()?;
         let locked =
             self.region.mutex(W_WRITER).try_lock().map_err(Error::io("lock the writer"))?;
@@ -474,7 +492,7 @@ impl Shared {
             return Ok(());
         }
         // The word may stem from a dead thread, see `lock`.
-        match self.try_lock_writer()? {
+        match self.take_free_writer()? {
             None => Err(Error::Busy("this thread is already in a write transaction")),
             Some(_) => {
                 self.unlock_writer();
@@ -490,7 +508,9 @@ impl Shared {
 
     /// Waits for the meta lock, which is held only for moments. True: as with the writer lock.
     pub(crate) fn lock_meta(&self) -> Result<bool> {
-        self.lock(W_META, W_META_OWNER, "this thread already holds the meta lock")
+        self.lock(W_META, W_META_OWNER, "this thread already holds the meta lock", |mutex| {
+            mutex.lock().map_err(Error::io("lock the metas"))
+        })
     }
 
     /// Gives the meta lock back.
@@ -498,7 +518,13 @@ impl Shared {
         self.unlock(W_META, W_META_OWNER);
     }
 
-    fn lock(&self, mutex: usize, owner: usize, again: &'static str) -> Result<bool> {
+    fn lock<'s>(
+        &'s self,
+        mutex: usize,
+        owner: usize,
+        again: &'static str,
+        wait: impl FnOnce(RobustMutex<'s>) -> Result<Locked>,
+    ) -> Result<bool> {
         self.refuse_child()?;
         let lock = self.region.mutex(mutex);
         let by_me = self.region.words()[owner].load(Ordering::Relaxed) == self.thread_identity();
@@ -507,7 +533,7 @@ impl Shared {
             // got: then the mutex is to be had.
             lock.try_lock().map_err(Error::io("lock"))?.ok_or(Error::Busy(again))?
         } else {
-            lock.lock().map_err(Error::io("lock"))?
+            wait(lock)?
         };
         Ok(self.note_locked(owner, locked))
     }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr::NonNull;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::file::{allocate, metadata, open_regular};
 use super::{offset, retry};
@@ -227,6 +228,24 @@ impl<'a> RobustMutex<'a> {
     pub(crate) fn lock(self) -> io::Result<Locked> {
         // SAFETY: an initialised mutex at a valid place, by the contract of `at`.
         self.obtained(unsafe { libc::pthread_mutex_lock(self.place.as_ptr()) })
+    }
+
+    /// Waits for the mutex so long; otherwise `None`. A change of the system's clock may change the time.
+    pub(crate) fn lock_within(self, time: Duration) -> io::Result<Option<Locked>> {
+        if let Some(locked) = self.try_lock()? {
+            return Ok(Some(locked));
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let until = now + time;
+        let until = libc::timespec {
+            tv_sec: until.as_secs() as libc::time_t,
+            tv_nsec: until.subsec_nanos().into(),
+        };
+        // SAFETY: as in `lock`; the time is read during the call.
+        match unsafe { libc::pthread_mutex_timedlock(self.place.as_ptr(), &raw const until) } {
+            libc::ETIMEDOUT => Ok(None),
+            code => self.obtained(code).map(Some),
+        }
     }
 
     /// Takes the mutex if it is free.
