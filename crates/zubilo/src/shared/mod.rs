@@ -474,11 +474,13 @@ impl Shared {
 
     /// Takes the writer lock if it is free and nobody has waited for it for long; otherwise `None`.
     pub(crate) fn try_lock_writer(&self) -> Result<Option<bool>> {
+        // Told first, since only the parent knows of its turns.
         self.refuse_child()?;
         if self.turn.is_asked_for() { Ok(None) } else { self.take_free_writer() }
     }
 
     fn take_free_writer(&self) -> Result<Option<bool>> {
+        self.refuse_child()?;
         let locked =
             self.region.mutex(W_WRITER).try_lock().map_err(Error::io("lock the writer"))?;
         Ok(locked.map(|how| self.note_locked(W_WRITER_OWNER, how)))
