@@ -78,10 +78,16 @@ fn live(env: &Env) -> u64 {
 /// The store is as small as it can be, and compacting it once more writes nothing.
 #[track_caller]
 fn assert_compact(env: &Env, what: &str) {
+    assert_compact_within(env, 16, what);
+}
+
+/// The same, where a part (one in `slack`) of the live data may be lost to holes.
+#[track_caller]
+fn assert_compact_within(env: &Env, slack: u64, what: &str) {
     let info = env.info().unwrap();
     let page = info.page_size as u64;
     let live = live(env);
-    let most = live + live / 16 + 40 * page;
+    let most = live + live / slack + 40 * page;
     let space = env.space().unwrap();
     assert!(info.used_len <= most, "{what}: {live} bytes live, {space:?}, {info:?}");
     assert!(info.file_len <= most.next_multiple_of(64 << 10).max(info.geometry.lower), "{what}");
@@ -266,7 +272,9 @@ fn large_values_move_down() {
     }
     let report = compact(&env, &small_steps(), "large values");
     assert!(report.pages_moved > 0 && report.file_after * 3 < report.file_before, "{report:?}");
-    assert_compact(&env, "large values");
+    // A large value moves only into a hole that holds all of it: with values of 1 to 30 pages some
+    // holes stay (a fifth of the data with seed 1795317555143536445).
+    assert_compact_within(&env, 3, "large values");
 }
 
 #[test]
