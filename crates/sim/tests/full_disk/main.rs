@@ -212,19 +212,23 @@ fn options(durability: Durability, writable: Option<bool>) -> Options {
     }
 }
 
+/// A store with one commit, and a hole of so many bytes at its end.
+fn store_with_a_hole(path: &std::path::Path, options: &Options, hole: u64) {
+    let env = options.clone().open(path).expect("open");
+    commit(&env, 1).expect("room");
+    env.close().expect("close");
+    let file = std::fs::OpenOptions::new().write(true).open(path).expect("the file");
+    let len = file.metadata().expect("its length").len();
+    file.set_len(len + hole).expect("a hole");
+}
+
 /// A copy of a store may have holes. A store through the map into one of them would be a signal here.
 fn with_a_hole(kind: Kind, writable: Option<bool>) {
     let case = format!("{kind:?}, a hole, writable map {writable:?}");
     let disk = Disk::mount(kind).expect("mounted a moment ago");
     let path = disk.path().join("store");
     let options = options(Durability::NoSync, writable);
-    let env = options.clone().open(&path).expect("open");
-    commit(&env, 1).expect("room");
-    env.close().expect("close");
-    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the file");
-    let len = file.metadata().expect("its length").len();
-    file.set_len(len + (2 << 20)).expect("a hole");
-    drop(file);
+    store_with_a_hole(&path, &options, 2 << 20);
     disk.fill(0);
     let env = options.open(&path).unwrap_or_else(|e| panic!("{case}: {e}"));
     let mut count = 1;
@@ -248,12 +252,7 @@ fn with_more_holes_than_room(kind: Kind, writable: Option<bool>) {
     let disk = Disk::mount(kind).expect("mounted a moment ago");
     let path = disk.path().join("store");
     let options = options(Durability::NoSync, writable);
-    let env = options.clone().open(&path).expect("open");
-    commit(&env, 1).expect("room");
-    env.close().expect("close");
-    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the file");
-    file.set_len(64 << 20).expect("a hole");
-    drop(file);
+    store_with_a_hole(&path, &options, 64 << 20);
     let before = disk.room();
     let env = options.open(&path).unwrap_or_else(|e| panic!("{case}: {e}"));
     for number in 2..10 {
