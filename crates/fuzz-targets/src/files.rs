@@ -143,11 +143,17 @@ pub(crate) fn store_seeds() -> Vec<Vec<u8>> {
 
 /// The pages of the stores, each alone and with the one before it.
 pub(crate) fn page_seeds() -> Vec<Vec<u8>> {
+    page_seeds_of(bases())
+}
+
+fn page_seeds_of(bases: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
-    for bytes in bases() {
+    for bytes in bases {
         let size = 1usize << bytes[20];
-        let pages: Vec<&[u8]> =
-            bytes.chunks_exact(size).filter(|page| matches!(page[24], 1..=3)).collect();
+        // Not the metas: what a page has as its kind is the first byte of their random identity.
+        let pages: Vec<&[u8]> = (bytes.chunks_exact(size).skip(METAS))
+            .filter(|page| matches!(page[24], 1..=3))
+            .collect();
         for pair in pages.windows(2).step_by(pages.len() / 20 + 1) {
             let mut seed = vec![0, 1, 3, if size == 4096 { 0 } else { 7 }, 4];
             seed.extend(b"some/common/path");
@@ -232,4 +238,21 @@ pub(crate) fn lmdb_seeds() -> Vec<Vec<u8>> {
         }
     }
     seeds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_meta_is_no_page_whatever_its_store_is_called() {
+        let seeds = page_seeds();
+        for kind in 1..=3 {
+            let mut bases = bases().to_vec();
+            // The identity lies in the metas where pages have their kind and where their heap starts.
+            bases.iter_mut().for_each(|bytes| bytes[24..40].fill(kind));
+            bases.iter_mut().for_each(|bytes| bytes[32..34].fill(0xFF));
+            assert_eq!(page_seeds_of(&bases), seeds);
+        }
+    }
 }
