@@ -127,7 +127,13 @@ impl Work {
         matches!(self, Work::Load { .. } | Work::LoadTables { .. } | Work::Sleeper { .. })
     }
 
-    /// Whether the calls that it makes to the system are of interest.
+    /// Whether it can be done once to a store: a second time it would find another one.
+    pub(crate) fn is_done_once(self) -> bool {
+        matches!(self, Work::Remove { .. } | Work::Compact)
+    }
+
+    /// Whether the calls that it makes to the system are of interest, and can be counted in a round of
+    /// their own.
     pub(crate) fn has_calls(self) -> bool {
         !matches!(
             self,
@@ -135,9 +141,8 @@ impl Work {
                 | Work::GetMany { .. }
                 | Work::Iterate
                 | Work::Range { .. }
-                | Work::Compact
                 | Work::Find { .. }
-        )
+        ) && !self.is_done_once()
     }
 
     /// What the second list of figures is about, where there is one.

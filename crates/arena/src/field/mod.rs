@@ -146,7 +146,7 @@ fn turns(stage: &Stage, task: &Task) -> usize {
 }
 
 fn is_warmed(task: &Task) -> bool {
-    !task.work.is_load() && task.work != Work::Compact
+    !task.work.is_load() && !task.work.is_done_once()
 }
 
 impl Field<'_> {

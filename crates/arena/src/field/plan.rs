@@ -269,7 +269,7 @@ impl Plan {
             bound: Bound { ops, seconds },
         };
         let pick = Pick::Uniform;
-        let tasks = vec![
+        let mut tasks = vec![
             task("bulk load", Work::Load { sorted: false, batch: records }, u64::MAX),
             task("individual writes", Work::Set, (1000 / part).max(1)),
             task(
@@ -279,9 +279,12 @@ impl Plan {
             ),
             task("random reads", Work::Get { pick, long: true }, (1_000_000 / part).max(1)),
             task("ranges of 10", Work::Range { count: 10 }, (500_000 / part).max(1)),
-            task("removals", Work::Remove { batch: records / 2 }, 1),
-            task("compaction", Work::Compact, 1),
         ];
+        if whole {
+            tasks.extend(self.mixes(&[(4, 0), (8, 0), (16, 0), (32, 0)]));
+        }
+        tasks.push(task("removals", Work::Remove { batch: records / 2 }, 1));
+        tasks.push(task("compaction", Work::Compact, 1));
         let kind = (Kind::Random24, Values::Fixed(150));
         let stage = self.stage("redb's benchmark", Class::Sync, kind);
         (stage.tasks, stage.fill, stage.rounds, stage.shape.records) = (tasks, false, 1, records);

@@ -187,6 +187,11 @@ pub(crate) trait Engine: Sized + Sync {
         u64::MAX
     }
 
+    /// The same for removals.
+    fn largest_removal(&self) -> u64 {
+        self.largest_transaction()
+    }
+
     /// Makes everything durable.
     fn flush(&self) -> Outcome<()>;
 

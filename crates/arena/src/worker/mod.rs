@@ -368,7 +368,7 @@ impl<E: Engine> Yard<E> {
             Work::Delete => writes::remove(session, data, flocks, (1, 1), bound),
             Work::Insert { batch, .. } => writes::insert(session, data, flocks, batch, bound),
             Work::Remove { batch } => {
-                let most = engine.largest_transaction();
+                let most = engine.largest_removal();
                 writes::remove(session, data, flocks, (batch, most), bound)
             }
             Work::ChangeTables => tables::change(session, data, flocks, index?, bound),
