@@ -39,9 +39,9 @@ pub(crate) struct LoadArgs {
     /// Commit after every N records instead of once at the end
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch: Option<u64>,
-    /// Changed pages to hold before some are written early, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
-    memory: u32,
+    /// Changed pages to hold before some are written early, in MiB [default: an eighth of memory]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    memory: Option<u32>,
     /// What to do with a key that is in the store already
     #[arg(long, value_enum, default_value = "replace")]
     existing: Existing,
@@ -75,7 +75,10 @@ enum Existing {
 pub(crate) fn run(args: &LoadArgs) -> Done {
     let default_table = args.table.name()?;
     let (input, total) = open_input(&args.input)?;
-    let options = Options::new().dirty_limit(u64::from(args.memory) << 20);
+    let options = match args.memory {
+        Some(mib) => Options::new().dirty_limit(u64::from(mib) << 20),
+        None => Options::new(),
+    };
     let env = args.store.open_or_create(&args.create, options)?;
     interrupt::catch()?;
     let progress = Progress::bytes("loading", total);

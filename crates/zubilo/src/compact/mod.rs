@@ -277,7 +277,7 @@ impl Work<'_> {
     /// What a step writes: early writing, which bounds the memory of large transactions, need not come
     /// in between.
     fn step_bytes(&self) -> u64 {
-        let limit = self.env.inner.options.dirty_limit / 2;
+        let limit = self.env.inner.dirty_limit / 2;
         self.options.step_bytes.min(limit).max(1)
     }
 

@@ -67,6 +67,8 @@ pub(crate) struct EnvInner {
     pub(crate) close_without_sync: AtomicBool,
     /// The geometry of the options is not stored yet.
     pub(crate) geometry_pending: AtomicBool,
+    /// Bytes of memory for what a transaction has changed.
+    pub(crate) dirty_limit: u64,
     /// Bytes of memory that this process may use.
     pub(crate) memory: AtomicU64,
     /// The file is longer than that.

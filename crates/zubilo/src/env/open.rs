@@ -168,6 +168,8 @@ fn start(
         _ => None,
     };
     let geometry_pending = AtomicBool::new(options.geometry.is_some());
+    let memory = platform::memory_limit();
+    let dirty_limit = options.dirty_limit_of(memory);
     let inner = Arc::new(EnvInner {
         data,
         shared,
@@ -180,7 +182,8 @@ fn start(
         group: Default::default(),
         close_without_sync: AtomicBool::new(false),
         geometry_pending,
-        memory: AtomicU64::new(platform::memory_limit()),
+        memory: AtomicU64::new(memory),
+        dirty_limit,
         outgrown: AtomicBool::new(false),
         lazy_now: AtomicBool::new(false),
         fork_generation: platform::fork_generation(),

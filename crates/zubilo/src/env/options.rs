@@ -89,7 +89,7 @@ pub struct Options {
     pub(crate) lock_file: bool,
     pub(crate) lock_path: Option<PathBuf>,
     pub(crate) writable_map: Option<bool>,
-    pub(crate) dirty_limit: u64,
+    pub(crate) dirty_limit: Option<u64>,
     pub(crate) mode: u32,
     pub(crate) verify: VerifyReads,
     pub(crate) huge_pages: bool,
@@ -113,7 +113,7 @@ impl Default for Options {
             lock_file: true,
             lock_path: None,
             writable_map: None,
-            dirty_limit: 256 << 20,
+            dirty_limit: None,
             mode: 0o644,
             verify: VerifyReads::Never,
             huge_pages: false,
@@ -221,11 +221,19 @@ impl Options {
         self
     }
 
-    /// Memory for the pages that a transaction has changed (default 256 MiB); a larger
-    /// transaction writes finished pages to free space early.
+    /// Memory for the pages that a transaction has changed, in bytes; a larger transaction writes
+    /// finished pages to free space early, and those that it changes again once more. Unless told: an
+    /// eighth of the memory that the process may use (the machine's, or the limit of its control
+    /// group), at least 16 MiB and at most 4 GiB. The memory is given back when the transaction ends,
+    /// but for 256 MiB.
     pub fn dirty_limit(mut self, bytes: u64) -> Options {
-        self.dirty_limit = bytes;
+        self.dirty_limit = Some(bytes);
         self
+    }
+
+    /// The limit in force where a process may use so much memory.
+    pub(crate) fn dirty_limit_of(&self, memory: u64) -> u64 {
+        self.dirty_limit.unwrap_or((memory / 8).clamp(16 << 20, 4 << 30))
     }
 
     /// Permission bits of new files (default 0644, less the umask).
@@ -267,5 +275,20 @@ impl Options {
     /// Opens the store at `path`.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Env> {
         Env::open(path, self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_pages_may_take_a_part_of_memory() {
+        let of = |memory| Options::new().dirty_limit_of(memory);
+        assert_eq!(of(24 << 30), 3 << 30);
+        assert_eq!(of(64 << 20), 16 << 20);
+        // Where nothing is known, or there is more than a transaction should take.
+        assert_eq!(of(u64::MAX), 4 << 30);
+        assert_eq!(Options::new().dirty_limit(5).dirty_limit_of(24 << 30), 5);
     }
 }

@@ -13,6 +13,10 @@ use crate::tree::{Ref, RunRef, lookup, pairs, remove, remove_range};
 use super::table::{count_of_key, has_pair};
 use super::write::WriteTxn;
 
+/// Bytes of a large value that waits in memory for its commit, whatever the limit of changed pages: to
+/// copy a longer one spares little.
+const RUN_IN_MEMORY_MAX: u64 = 128 << 20;
+
 impl WriteTxn {
     pub(super) fn check_key(&self, key: &[u8]) -> Result<()> {
         let max = page::max_key(self.ws.page_size());
@@ -77,7 +81,7 @@ impl WriteTxn {
         if !overwrite && self.get(index, key)?.is_some() {
             return Ok(false);
         }
-        let early = value.len() as u64 > self.env.options.dirty_limit / 2;
+        let early = value.len() as u64 > (self.env.dirty_limit / 2).min(RUN_IN_MEMORY_MAX);
         self.guarded(|txn| {
             let run =
                 if early { txn.write_run(value)? } else { txn.ws.new_run(value.len(), value)? };

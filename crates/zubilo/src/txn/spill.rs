@@ -34,7 +34,7 @@ impl WriteTxn {
             return Err(error);
         }
         // What outer nesting levels own stays; do not try again for every record.
-        let limit = self.env.options.dirty_limit;
+        let limit = self.env.dirty_limit;
         self.spill_at = limit.max(self.ws.dirty_bytes() + limit / 2);
         Ok(())
     }

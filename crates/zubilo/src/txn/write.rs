@@ -27,6 +27,9 @@ use super::options::{TableOptions, builtin_tree, needs_comparator, unordered_tre
 use super::table::TableStats;
 use super::write_table::WriteTable;
 
+/// Bytes of memory for changed pages that are kept for the next transaction, at most.
+const KEPT_MAX: u64 = 256 << 20;
+
 /// The write transaction. Dropping it aborts it. It belongs to the thread that began it.
 #[must_use = "a write transaction that is dropped is aborted"]
 pub struct WriteTxn {
@@ -119,7 +122,7 @@ impl WriteTxn {
             geometry,
             limit: None,
             broken: false,
-            spill_at: env.options.dirty_limit,
+            spill_at: env.dirty_limit,
             forget_state: false,
             compaction: Compaction::default(),
             _thread: PhantomData,
@@ -461,7 +464,8 @@ impl Drop for WriteTxn {
         );
         let spilled = std::mem::take(&mut arena.spilled);
         let mut arena = arena.into_arena();
-        arena.reset((self.env.options.dirty_limit >> self.env.shift) as usize);
+        let keep = self.env.dirty_limit.min(KEPT_MAX) >> self.env.shift;
+        arena.reset(keep as usize);
         if let Some(mut state) = self.state.take()
             && !self.forget_state
             && !self.broken
