@@ -54,7 +54,7 @@ impl Fault {
 const CACHE: usize = 1 << 30;
 /// The same for records of more than half of that, so that all pages fit.
 const LARGE_CACHE: usize = 4 << 30;
-/// Changes that a transaction may hold in engines which slow down without bound beyond.
+/// Changes that a transaction may hold in engines which slow down beyond, or need memory without bound.
 const MODEST_TRANSACTION: u64 = 100_000;
 static LIMITED: AtomicBool = AtomicBool::new(false);
 static CACHE_NOW: AtomicUsize = AtomicUsize::new(CACHE);

@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 
 use super::dl::Table;
 use super::lsm::{Calls, Error, Look, Ptr, Store, Thread, View};
-use super::{About, Engine, Fault, Outcome, Variant, cache, dl, write_buffer};
+use super::{About, Engine, Fault, MODEST_TRANSACTION, Outcome, Variant, cache, dl, write_buffer};
 use crate::spec::Class;
 
 dl::functions!(Own {
@@ -190,6 +190,11 @@ impl Engine for Rocks {
 
     fn session(&self) -> Outcome<Thread<'_, Pinned>> {
         Ok(self.store.session())
+    }
+
+    /// As redb's own benchmark does it: a write batch lies in memory as a whole.
+    fn largest_transaction(&self) -> u64 {
+        MODEST_TRANSACTION
     }
 
     fn flush(&self) -> Outcome<()> {
