@@ -437,6 +437,16 @@ mod tests {
     }
 
     #[test]
+    fn half_of_the_records_is_removed_once() {
+        for scale in [Scale::QUICK, Scale::FULL] {
+            let stages = stages(scale);
+            let stage = stages.iter().find(|s| s.name == "redb's benchmark").unwrap();
+            let task = stage.tasks.iter().find(|t| t.name == "removals").unwrap();
+            assert_eq!(crate::field::turns(stage, task), 1);
+        }
+    }
+
+    #[test]
     fn quick_keeps_its_time() {
         // Seventeen entries; a short round to warm up and one to count calls. What is bounded by
         // its operations takes less time than others are given.
