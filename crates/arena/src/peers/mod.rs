@@ -65,11 +65,12 @@ fn cache() -> usize {
     CACHE_NOW.load(Ordering::Relaxed)
 }
 
-/// Half of the memory that a stage leaves to an engine; the rest is for the kernel's cache and
-/// buffers. Without a limit what records of so many bytes ask for.
+/// A quarter of the memory that a stage leaves to an engine; the rest is for buffers, for what engines need
+/// besides, and for the kernel's cache. With half of it the kernel ended fjall and WiredTiger. Without a
+/// limit what records of so many bytes ask for.
 pub(crate) fn share_memory(limit: Option<u64>, records: u64) {
     let all = if records > CACHE as u64 / 2 { LARGE_CACHE } else { CACHE };
-    CACHE_NOW.store(limit.map_or(all, |bytes| bytes as usize / 2), Ordering::Relaxed);
+    CACHE_NOW.store(limit.map_or(all, |bytes| bytes as usize / 4), Ordering::Relaxed);
     LIMITED.store(limit.is_some(), Ordering::Relaxed);
 }
 
@@ -82,8 +83,8 @@ fn limited() -> bool {
 /// What RocksDB and fjall gather in memory by default before they write it to a sorted file.
 const WRITE_BUFFER: usize = 64 << 20;
 
-/// Bytes of a write buffer: the default, an eighth of the memory where that is limited, since two of them
-/// may be there beside the cache.
+/// Bytes of a write buffer: the default, a sixteenth of the memory where that is limited, since several of
+/// them may be there beside the cache.
 fn write_buffer() -> usize {
     if limited() { WRITE_BUFFER.min(cache() / 4) } else { WRITE_BUFFER }
 }
