@@ -68,15 +68,17 @@ int peer_close(void *of) {
 
 static int set_up(DB_ENV *env, int class_of_durability, size_t cache) {
     u_int32_t gigabytes = (u_int32_t)(cache >> 30), rest = (u_int32_t)(cache & ((1u << 30) - 1));
+    /* A transaction of 10,000 records locks as many pages. Where memory is limited there are only small ones, and
+     * the tables, which have their size from the start, would take 25 MB more. */
+    u_int32_t locks = cache < 256u << 20 ? 20000 : 400000;
     int code = env->set_cachesize(env, gigabytes, rest, 1);
 
     code = code != 0 ? code : env->set_lg_bsize(env, BUFFER);
     code = code != 0 ? code : env->set_lg_max(env, LOG_BYTES);
     code = code != 0 ? code : env->log_set_config(env, DB_LOG_AUTO_REMOVE, 1);
     code = code != 0 ? code : env->set_lk_detect(env, DB_LOCK_DEFAULT);
-    /* A transaction of 10,000 records locks as many pages. */
-    code = code != 0 ? code : env->set_lk_max_locks(env, 400000);
-    code = code != 0 ? code : env->set_lk_max_objects(env, 400000);
+    code = code != 0 ? code : env->set_lk_max_locks(env, locks);
+    code = code != 0 ? code : env->set_lk_max_objects(env, locks);
     if (class_of_durability == PEER_LAZY || class_of_durability == PEER_NOSYNC)
         code = code != 0 ? code : env->set_flags(env, DB_TXN_WRITE_NOSYNC, 1);
     if (class_of_durability == PEER_VOLATILE)
