@@ -33,7 +33,8 @@ int mdbx_env_set_geometry(MDB_env *env, intptr_t size_lower, intptr_t size_now,
 
 /* Options of a store that LMDB has no function for, to be set before mdb_env_open. */
 typedef enum zubilo_option {
-	/* Bytes of memory for the pages that a transaction has changed; larger ones write some early. */
+	/* Bytes of memory for the pages that a transaction has changed; larger ones write some early. If not
+	 * set an eighth of memory, 16 MiB to 4 GiB. */
 	ZUBILO_DIRTY_LIMIT = 0,
 	/* What a commit promises. ZUBILO_SYNC: it is on the disk. ZUBILO_LAZY: it survives the end of the
 	 * process, and a power cut loses what the two options below allow. ZUBILO_NOSYNC: the same, but

@@ -39,7 +39,8 @@ pub(crate) struct LoadArgs {
     /// Commit after every N records instead of once at the end
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch: Option<u64>,
-    /// Changed pages to hold before some are written early, in MiB [default: an eighth of memory]
+    /// Changed pages to hold before some are written early, in MiB [default: an eighth of memory, 16 MiB
+    /// to 4 GiB]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     memory: Option<u32>,
     /// What to do with a key that is in the store already

@@ -168,8 +168,7 @@ fn start(
         _ => None,
     };
     let geometry_pending = AtomicBool::new(options.geometry.is_some());
-    let memory = platform::memory_limit();
-    let dirty_limit = options.dirty_limit_of(memory);
+    let dirty_limit = options.dirty_limit_of(platform::private_memory_limit());
     let inner = Arc::new(EnvInner {
         data,
         shared,
@@ -182,7 +181,7 @@ fn start(
         group: Default::default(),
         close_without_sync: AtomicBool::new(false),
         geometry_pending,
-        memory: AtomicU64::new(memory),
+        memory: AtomicU64::new(platform::memory_limit()),
         dirty_limit,
         outgrown: AtomicBool::new(false),
         lazy_now: AtomicBool::new(false),

@@ -223,9 +223,9 @@ impl Options {
 
     /// Memory for the pages that a transaction has changed, in bytes; a larger transaction writes
     /// finished pages to free space early, and those that it changes again once more. Unless told: an
-    /// eighth of the memory that the process may use (the machine's, or the limit of its control
-    /// group), at least 16 MiB and at most 4 GiB. The memory is given back when the transaction ends,
-    /// but for 256 MiB.
+    /// eighth of the memory that the process may use (the machine's, or what its control group or its
+    /// limit of data leave), at least 16 MiB and at most 4 GiB. Each open store has a limit of its own.
+    /// Of the pages 256 MiB, at most, are kept for the next transaction.
     pub fn dirty_limit(mut self, bytes: u64) -> Options {
         self.dirty_limit = Some(bytes);
         self

@@ -203,6 +203,11 @@ pub(crate) fn memory_limit() -> u64 {
     system::memory_limit()
 }
 
+/// Bytes of memory that this process may take for itself.
+pub(crate) fn private_memory_limit() -> u64 {
+    system::private_memory_limit()
+}
+
 /// The calling thread's number in the system.
 pub(crate) fn thread_id() -> u32 {
     system::thread_id()

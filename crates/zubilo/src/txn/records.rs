@@ -13,8 +13,7 @@ use crate::tree::{Ref, RunRef, lookup, pairs, remove, remove_range};
 use super::table::{count_of_key, has_pair};
 use super::write::WriteTxn;
 
-/// Bytes of a large value that waits in memory for its commit, whatever the limit of changed pages: to
-/// copy a longer one spares little.
+/// Bytes of a large value that waits in memory for its commit, at most: to copy a longer one spares little.
 const RUN_IN_MEMORY_MAX: u64 = 128 << 20;
 
 impl WriteTxn {

@@ -13,6 +13,14 @@ pub(crate) fn memory_limit() -> u64 {
     machine.min(group_limit(Path::new(GROUPS), &told("/proc/self/cgroup")))
 }
 
+/// Bytes of memory that belong to nobody else: less where the process has a limit for them.
+pub(crate) fn private_memory_limit() -> u64 {
+    let mut limit = libc::rlimit64 { rlim_cur: libc::RLIM64_INFINITY, rlim_max: 0 };
+    // SAFETY: the call writes one rlimit to the place it is given. When it fails there is no limit.
+    unsafe { libc::getrlimit64(libc::RLIMIT_DATA, &raw mut limit) };
+    memory_limit().min(limit.rlim_cur)
+}
+
 fn machine_memory(info: &str) -> u64 {
     let kilobytes =
         |line: &str| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok();
@@ -28,7 +36,11 @@ fn group_limit(root: &Path, own: &str) -> u64 {
         let (_, group) = line.split_once(':')?;
         let (controllers, path) = group.split_once(":/")?;
         match controllers {
-            "" => least_limit(root, path, "memory.max"),
+            // Above the lower one of the two the process is slowed down.
+            "" => ["memory.max", "memory.high"]
+                .into_iter()
+                .filter_map(|file| least_limit(root, path, file))
+                .min(),
             _ if controllers.split(',').any(|name| name == "memory") => {
                 least_limit(&root.join("memory"), path, "memory.limit_in_bytes")
             }
@@ -65,6 +77,8 @@ mod tests {
         fs::write(inner.join("memory.max"), "4096\n").expect("limit");
         assert_eq!(group_limit(root.path(), "1:name=x:/\n0::/a/b\n"), 4096);
         assert_eq!(group_limit(root.path(), "0::/a\n"), 1 << 20);
+        fs::write(root.path().join("a/memory.high"), "524288\n").expect("limit");
+        assert_eq!(group_limit(root.path(), "0::/a\n"), 1 << 19);
         assert_eq!(group_limit(root.path(), "nothing\n1:memory\n"), u64::MAX);
     }
 

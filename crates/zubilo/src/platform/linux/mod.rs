@@ -12,7 +12,7 @@ mod tests;
 use std::io;
 
 pub(crate) use file::File;
-pub(crate) use limit::memory_limit;
+pub(crate) use limit::{memory_limit, private_memory_limit};
 pub(crate) use lock::{LockFile, Locked, RobustMutex, SharedMap};
 pub(crate) use memory::{LARGE_PAGE, Memory};
 pub(crate) use process::{

@@ -166,7 +166,7 @@ fn one_file_has_one_id_under_all_names() {
 fn limits_give_errors_and_no_signals() {
     let _apart = apart();
     let dir = tempfile::tempdir().expect("directory");
-    for program in ["file_size_limit", "full_disk"] {
+    for program in ["file_size_limit", "data_limit", "full_disk"] {
         let task = dir.path().to_str().expect("text");
         let name = format!("platform::linux::tests::program_{program}");
         let mut child = Program::start(&name, task);
@@ -194,6 +194,18 @@ fn program_file_size_limit() {
     let error = file.write_at(2 << 20, &mut [IoSlice::new(b"x")]).expect_err("limit");
     assert_eq!(error.raw_os_error(), Some(libc::EFBIG));
     assert_eq!(file.len().expect("length"), 2 << 20);
+    say("well");
+}
+
+#[test]
+#[ignore = "run by limits_give_errors_and_no_signals"]
+fn program_data_limit() {
+    let Some(_) = task() else { return };
+    let bytes = super::memory_limit() / 2;
+    let limit = libc::rlimit64 { rlim_cur: bytes, rlim_max: libc::RLIM64_INFINITY };
+    // SAFETY: reads the structure given; the limit holds for this process alone.
+    assert_eq!(unsafe { libc::setrlimit64(libc::RLIMIT_DATA, &raw const limit) }, 0);
+    assert_eq!(super::private_memory_limit(), bytes);
     say("well");
 }
 
