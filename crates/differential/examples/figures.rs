@@ -197,7 +197,7 @@ fn nested(place: &Path, rounds: u64) {
         measure(|| {
             for _ in 0..TIMES {
                 txn.begin_nested().expect("begin");
-                txn.commit_nested();
+                txn.commit_nested().expect("commit");
             }
         })
     };

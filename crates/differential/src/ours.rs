@@ -401,13 +401,12 @@ impl Engine for Ours {
             }
             Step::Commit | Step::Abort if self.depth > 0 => {
                 let (txn, _) = self.parts();
-                if *step == Step::Commit {
-                    txn.commit_nested()
-                } else {
-                    txn.abort_nested()
-                }
+                let ended = match *step == Step::Commit {
+                    true => txn.commit_nested(),
+                    false => txn.abort_nested(),
+                };
                 self.end_level();
-                Answer::Done
+                done(ended.map(|()| true), Answer::Done)
             }
             Step::Commit | Step::CommitAll => self.end(true),
             Step::Abort => self.end(false),

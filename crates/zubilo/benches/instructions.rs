@@ -176,7 +176,7 @@ fn counted_nested(env: &Env) -> Result<u64> {
     for i in 0..COMMITS {
         write.begin_nested()?;
         write.table(TABLE)?.put(key(i), value(i + 1))?;
-        write.commit_nested();
+        write.commit_nested()?;
     }
     write.commit()?;
     Ok(COMMITS)

@@ -131,7 +131,7 @@ fn begins(c: &mut Criterion) {
     c.bench_function("nested begin and commit", |b| {
         b.iter(|| {
             write.begin_nested().unwrap();
-            write.commit_nested();
+            write.commit_nested().unwrap();
         });
     });
     c.bench_function("nested with one change", |b| {
@@ -139,7 +139,7 @@ fn begins(c: &mut Criterion) {
             i = (i + 1) % 1000;
             write.begin_nested().unwrap();
             write.table(TABLE).unwrap().put(random(i), [i as u8; 100]).unwrap();
-            write.commit_nested();
+            write.commit_nested().unwrap();
         });
     });
 }

@@ -93,6 +93,9 @@ pub enum Error {
     Incompatible(&'static str),
     /// The transaction was ended by an earlier error and can only be aborted.
     TxnBroken,
+    /// No nested level is open, or none that the code which runs may end: levels that were open before a
+    /// closure began belong to its caller.
+    NoNestedLevel,
     /// A callback asked to stop.
     Stopped,
 }
@@ -144,6 +147,7 @@ impl Error {
             Error::TableExists => Error::TableExists,
             Error::Incompatible(what) => Error::Incompatible(what),
             Error::TxnBroken => Error::TxnBroken,
+            Error::NoNestedLevel => Error::NoNestedLevel,
             Error::Stopped => Error::Stopped,
         }
     }
@@ -197,6 +201,9 @@ impl fmt::Display for Error {
             Error::TableExists => f.write_str("the table exists"),
             Error::Incompatible(what) => f.write_str(what),
             Error::TxnBroken => f.write_str("an earlier error ended the transaction; abort it"),
+            Error::NoNestedLevel => {
+                f.write_str("no nested level is open that was begun here; end only what you began")
+            }
             Error::Stopped => f.write_str("stopped by the callback"),
         }
     }

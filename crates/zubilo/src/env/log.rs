@@ -59,7 +59,11 @@ impl EnvInner {
     pub(crate) fn log(&self, level: Level, message: fmt::Arguments<'_>) {
         if let Some(logger) = self.options.logger.as_ref().filter(|l| level <= l.most) {
             // Whoever logs may hold locks or be half-way through a commit: it must go on.
-            drop(catch_unwind(AssertUnwindSafe(|| (logger.receiver)(level, message))));
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (logger.receiver)(level, message)))
+            {
+                // Its `Drop` is the program's, too, and may panic.
+                std::mem::forget(panic);
+            }
         }
     }
 }

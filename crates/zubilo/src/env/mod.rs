@@ -182,7 +182,10 @@ impl Env {
     /// commit is under way are gathered: each runs in a nested transaction, and all share one
     /// commit and one flush. An error or panic undoes its own closure's changes only.
     ///
-    /// `change` may run on another thread (one that is waiting in `update` itself).
+    /// `change` may run on another thread (one that is waiting in `update` itself), where it gets
+    /// [`Error::Busy`] if it begins to write, or calls `update`: so does the `Drop` of what it holds.
+    /// What it gives is dropped on the caller's own thread, outside of the transaction and of all locks.
+    /// Nested levels that it opens end with it; it can neither end those of others nor commit.
     pub fn update<T, F>(&self, change: F) -> Result<T>
     where
         F: FnOnce(&mut WriteTxn) -> Result<T> + Send,

@@ -40,15 +40,19 @@ const TRIM_PERIOD: u64 = 64;
 
 impl WriteTxn {
     /// Makes the changes the newest state of the store, for everyone at once, and durable as the
-    /// store's [`crate::Durability`] says. A transaction without changes commits nothing.
+    /// store's [`crate::Durability`] says. A transaction without changes commits nothing. Nested levels
+    /// that are still open are part of it.
     ///
     /// After an error nothing was changed; the store can be used on, unless the error is that of a
     /// flush: then no later flush can be trusted, and writers get [`Error::Poisoned`] until the
     /// store is reopened.
     pub fn commit(mut self) -> Result<TxnId> {
         self.check()?;
+        if self.floor > 0 {
+            return Err(Error::Invalid("a closure cannot commit the transaction that it runs in"));
+        }
         while !self.savepoints.is_empty() {
-            self.commit_nested();
+            self.fold_level();
         }
         if !self.has_changes() {
             return Ok(TxnId(self.base.txn));

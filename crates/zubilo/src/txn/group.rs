@@ -57,43 +57,53 @@ unsafe impl Send for Ticket {}
 trait Job {
     /// Runs the closure in a nested level.
     fn run(&mut self, txn: &mut WriteTxn);
-    /// The commit is over.
+    /// The commit is over. Called under the queue's lock: nothing of the program's may run or be dropped.
     fn end(&mut self, commit: Result<(), Arc<Error>>);
 }
 
 enum Stage<T, F> {
     Waiting(F),
+    Running,
     Ran(Result<T>),
     Panicked(Box<dyn Any + Send>),
-    Running,
-    Ended(Result<T>),
-    EndedByPanic(Box<dyn Any + Send>),
 }
 
-struct Pending<T, F>(Stage<T, F>);
+/// A closure and what became of it. What is the program's in here (closure, value, panic) is dropped by
+/// its owner alone, when no lock is held: its `Drop` may use the store, or panic.
+struct Pending<T, F> {
+    stage: Stage<T, F>,
+    /// How the commit ended.
+    commit: Option<Result<(), Arc<Error>>>,
+}
 
 impl<T, F: FnOnce(&mut WriteTxn) -> Result<T>> Job for Pending<T, F> {
     fn run(&mut self, txn: &mut WriteTxn) {
-        let Stage::Waiting(change) = std::mem::replace(&mut self.0, Stage::Running) else {
+        let Stage::Waiting(change) = std::mem::replace(&mut self.stage, Stage::Running) else {
             return;
         };
         // A panic undoes the nested level (`nested` sees to it) and goes on in its own thread.
         let result = catch_unwind(AssertUnwindSafe(|| txn.nested(change)));
-        self.0 = match result {
+        self.stage = match result {
             Ok(result) => Stage::Ran(result),
             Err(panic) => Stage::Panicked(panic),
         };
     }
 
     fn end(&mut self, commit: Result<(), Arc<Error>>) {
-        let stage = std::mem::replace(&mut self.0, Stage::Running);
-        self.0 = match (stage, commit) {
-            (Stage::Panicked(panic), _) => Stage::EndedByPanic(panic),
-            (Stage::Ran(Err(error)), _) => Stage::Ended(Err(error)),
-            (Stage::Ran(Ok(value)), Ok(())) => Stage::Ended(Ok(value)),
-            (_, Err(error)) => Stage::Ended(Err(Error::shared(&error))),
-            (_, Ok(())) => Stage::Ended(Err(Error::TxnBroken)),
-        };
+        self.commit = Some(commit);
+    }
+}
+
+impl<T, F> Pending<T, F> {
+    /// What the owner is told.
+    fn outcome(self) -> Result<T> {
+        match (self.stage, self.commit) {
+            (Stage::Panicked(panic), _) => std::panic::resume_unwind(panic),
+            (Stage::Ran(Err(error)), _) => Err(error),
+            (Stage::Ran(Ok(value)), Some(Ok(()))) => Ok(value),
+            (_, Some(Err(error))) => Err(Error::shared(&error)),
+            (_, Some(Ok(())) | None) => Err(Error::TxnBroken),
+        }
     }
 }
 
@@ -120,7 +130,7 @@ where
     env.check_writable()?;
     // A thread in a write transaction (a closure of a group is in one) would wait for itself.
     env.shared.refuse_writer()?;
-    let mut job = Pending(Stage::Waiting(change));
+    let mut job = Pending { stage: Stage::Waiting(change), commit: None };
     let pointer: *mut (dyn Job + '_) = &mut job;
     // SAFETY: only the lifetime is changed. The pointer is used by a leader before `ended` is
     // true, and this function does not return (nor unwind) before that.
@@ -129,11 +139,7 @@ where
     let ended = AtomicBool::new(false);
     let ticket = Ticket { job: job_address, ended: &raw const ended };
     wait_or_lead(&env.group, ticket, |batch| lead(env, batch));
-    match job.0 {
-        Stage::Ended(result) => result,
-        Stage::EndedByPanic(panic) => std::panic::resume_unwind(panic),
-        _ => Err(Error::TxnBroken),
-    }
+    job.outcome()
 }
 
 /// Returns when the job of `ticket` has ended; whoever finds no leader is one, and calls `lead`.
@@ -173,12 +179,17 @@ fn wait_or_lead(
         }
         state.leading = false;
         queue.done.notify_all();
-        if let Some(panic) = panic {
+        if panic.is_some() {
             // Nobody may keep an address on this stack.
             state.waiting.retain(|t| !std::ptr::eq(t.ended, ticket.ended));
-            drop(state);
+        }
+        drop(state);
+        // Not before: the error may hold one of a program's data file.
+        drop(outcome);
+        if let Some(panic) = panic {
             std::panic::resume_unwind(panic);
         }
+        state = queue.lock();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Nested levels of the write transaction: all changes since a savepoint can be undone.
 
 use crate::env::meta::StoredGeometry;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::tree::TreeDesc;
 
 use super::cursor::Slot;
@@ -26,42 +26,70 @@ struct SavedTable {
     saved_level: u32,
 }
 
+/// A level that a closure runs in. While it is there the levels outside belong to the closure's caller:
+/// the closure can neither end them nor commit. Dropped, as when the closure unwinds, it undoes its level.
+struct Scope<'t> {
+    txn: &'t mut WriteTxn,
+    /// Levels open while the closure has opened none itself.
+    depth: usize,
+    /// What the transaction's `floor` was outside.
+    outside: usize,
+}
+
+impl<'t> Scope<'t> {
+    fn begin(txn: &'t mut WriteTxn) -> Result<Scope<'t>> {
+        txn.begin_nested()?;
+        let depth = txn.savepoints.len();
+        let outside = std::mem::replace(&mut txn.floor, depth);
+        Ok(Scope { txn, depth, outside })
+    }
+
+    /// False if the closure has put another transaction in the place of its own. Nobody knows what became
+    /// of that one, and this one's levels are not the closure's.
+    fn is_ours(&mut self) -> bool {
+        let ours = self.txn.floor == self.depth;
+        self.txn.broken |= !ours;
+        ours
+    }
+
+    /// Hands the level, and what the closure left open in it, to the level outside.
+    fn keep(mut self) -> Result<()> {
+        if !self.is_ours() || self.txn.broken {
+            // What broke it goes with the level.
+            return Err(Error::TxnBroken);
+        }
+        while self.txn.savepoints.len() >= self.depth {
+            self.txn.fold_level();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Scope<'_> {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            while self.txn.savepoints.len() >= self.depth {
+                self.txn.undo_level();
+            }
+            self.txn.floor = self.outside;
+        }
+    }
+}
+
 impl WriteTxn {
     /// Runs `change` in a nested level: if it gives an error (or panics), everything it did is
     /// undone, and the transaction goes on as before.
-    pub fn nested<T, E: From<crate::Error>>(
+    ///
+    /// Levels that `change` opens itself and leaves open end with it, in the same way. Levels that were
+    /// open before are its caller's: it gets [`Error::NoNestedLevel`] if it tries to end them.
+    pub fn nested<T, E: From<Error>>(
         &mut self,
         change: impl FnOnce(&mut WriteTxn) -> Result<T, E>,
     ) -> Result<T, E> {
-        /// Undoes the level when the closure unwinds.
-        struct Undo<'t>(Option<&'t mut WriteTxn>);
-        impl Drop for Undo<'_> {
-            fn drop(&mut self) {
-                if let Some(txn) = self.0.take() {
-                    txn.abort_nested();
-                }
-            }
-        }
-        self.begin_nested()?;
-        let depth = self.savepoints.len();
-        let mut undo = Undo(Some(self));
-        let Some(txn) = undo.0.as_deref_mut() else { unreachable!("set above") };
-        let result = change(txn);
-        while txn.savepoints.len() > depth {
-            txn.abort_nested();
-        }
-        let committed = result.is_ok() && !txn.broken;
-        let broken = result.is_ok() && txn.broken;
-        let Some(txn) = undo.0.take() else { unreachable!("set above") };
-        if committed {
-            txn.commit_nested();
-        } else {
-            txn.abort_nested();
-        }
-        match result {
-            Ok(_) if broken => Err(crate::Error::TxnBroken.into()),
-            result => result,
-        }
+        let scope = Scope::begin(self)?;
+        let value = change(scope.txn)?;
+        scope.keep()?;
+        Ok(value)
     }
 
     /// Opens a nested level: what is done from here on can be undone by itself. Levels can be nested
@@ -81,9 +109,38 @@ impl WriteTxn {
         Ok(())
     }
 
-    /// Ends the innermost level and hands what it did to the level outside; nothing happens where
-    /// there is none.
-    pub fn commit_nested(&mut self) {
+    /// Ends the innermost level and hands what it did to the level outside.
+    ///
+    /// # Errors
+    /// [`Error::NoNestedLevel`] if none is open, or only such as were open before the closure began that
+    /// runs now; nothing happens then.
+    pub fn commit_nested(&mut self) -> Result<()> {
+        self.check_level()?;
+        self.fold_level();
+        Ok(())
+    }
+
+    /// Ends the innermost level and undoes what it did, also what broke it. Tables and cursors opened in
+    /// it are closed.
+    ///
+    /// # Errors
+    /// As [`WriteTxn::commit_nested`].
+    pub fn abort_nested(&mut self) -> Result<()> {
+        self.check_level()?;
+        self.undo_level();
+        Ok(())
+    }
+
+    /// Whether who calls may end the innermost level.
+    fn check_level(&self) -> Result<()> {
+        match self.savepoints.len() > self.floor {
+            true => Ok(()),
+            false => Err(Error::NoNestedLevel),
+        }
+    }
+
+    /// Hands what the innermost level did to the level outside.
+    pub(super) fn fold_level(&mut self) {
         let Some(inner) = self.savepoints.pop() else { return };
         if !self.ws.commit_level() {
             self.broken = true;
@@ -103,15 +160,14 @@ impl WriteTxn {
         }
     }
 
-    /// Ends the innermost level and undoes what it did, also what broke it. Tables and cursors opened in
-    /// it are closed. Nothing happens where there is no level.
-    pub fn abort_nested(&mut self) {
+    /// Undoes what the innermost level did.
+    fn undo_level(&mut self) {
         let Some(inner) = self.savepoints.pop() else { return };
         let spilled = self.ws.abort_level();
         if let Some(state) = &mut self.state {
             spilled.into_iter().for_each(|extent| state.space.give_back(extent));
         }
-        for opened in self.tables.drain(inner.table_count..) {
+        for opened in self.tables.iter().skip(inner.table_count) {
             self.names.remove(&opened.name);
         }
         for saved in inner.tables {
@@ -135,6 +191,8 @@ impl WriteTxn {
         // The level's own pages are gone with what broke them; the outer ones were not touched.
         self.broken = false;
         self.reset_fingers();
+        // Last, as they hold comparators of the program, whose `Drop` may panic.
+        self.tables.truncate(inner.table_count);
     }
 
     /// Forgets the trees' short cuts, after pages moved under them.

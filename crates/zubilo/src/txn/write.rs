@@ -43,6 +43,8 @@ pub struct WriteTxn {
     /// Where in `tables` a name was put last; to be believed only if it stands there.
     pub(super) names: HashMap<Box<[u8]>, usize>,
     pub(super) savepoints: Vec<Savepoint>,
+    /// Levels that belong to the caller of the closure that runs now; 0 outside of closures.
+    pub(super) floor: usize,
     pub(super) cursors: Cursors,
     pub(super) next_table: u32,
     pub(super) canary: [u64; 4],
@@ -116,6 +118,7 @@ impl WriteTxn {
             tables: Vec::new(),
             names: HashMap::new(),
             savepoints: Vec::new(),
+            floor: 0,
             cursors: Cursors::new(),
             next_table,
             canary,

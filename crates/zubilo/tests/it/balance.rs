@@ -92,9 +92,9 @@ fn any_records(options: &TableOptions, backwards: bool, rng: &mut Rng) -> Result
             }
             match level {
                 0 => model = inner,
-                _ if rng.below(3) == 0 => write.abort_nested(),
+                _ if rng.below(3) == 0 => write.abort_nested()?,
                 _ => {
-                    write.commit_nested();
+                    write.commit_nested()?;
                     model = inner;
                 }
             }

@@ -243,9 +243,9 @@ fn counts_follow_every_change() {
                         change(&mut txn, &kind, &mut model, &mut rng);
                     }
                     if rng.one_in(2) {
-                        txn.commit_nested();
+                        txn.commit_nested().unwrap();
                     } else {
-                        txn.abort_nested();
+                        txn.abort_nested().unwrap();
                         model.pairs = kept;
                     }
                 } else {

@@ -342,21 +342,21 @@ fn cursors_come_back_when_a_nested_level_is_undone() {
     assert_eq!(write.cursor(cursor).unwrap().next().unwrap().unwrap().0, key(110));
     write.begin_nested().unwrap();
     assert_eq!(write.cursor(cursor).unwrap().last().unwrap().unwrap().0, key(499));
-    write.commit_nested();
-    write.abort_nested();
+    write.commit_nested().unwrap();
+    write.abort_nested().unwrap();
     assert_eq!(write.cursor(cursor).unwrap().current().unwrap().unwrap().0, key(100));
     assert_eq!(write.cursor(cursor).unwrap().next().unwrap().unwrap().0, key(101));
     assert!(write.cursor(inner).is_err());
     write.begin_nested().unwrap();
     assert_eq!(write.cursor(cursor).unwrap().next().unwrap().unwrap().0, key(102));
-    write.commit_nested();
+    write.commit_nested().unwrap();
     assert_eq!(write.cursor(cursor).unwrap().next().unwrap().unwrap().0, key(103));
     // A table made and dropped inside goes with the level.
     write.begin_nested().unwrap();
     write.table_or_create("inner").unwrap();
     let gone = write.table_id("inner").unwrap();
     let on_gone = write.open_cursor(gone).unwrap();
-    write.abort_nested();
+    write.abort_nested().unwrap();
     assert!(write.at(gone).is_err() && write.cursor(on_gone).is_err());
     write.rename_table("t", "u").unwrap();
     assert_eq!(write.cursor(cursor).unwrap().next().unwrap().unwrap().0, key(104));

@@ -1,32 +1,16 @@
 //! Group commit: what `Env::update` promises to each of the threads that share a commit.
 
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use zubilo::{Durability, Env, Error, Options, Result, WriteTxn};
 
 use crate::common::memory::MemoryFile;
-use crate::common::{Rng, check, fresh, geometry, number, put_all, seed};
-
-/// Ends the test when it hangs.
-fn within<T: Send + 'static>(seconds: u64, job: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, result) = channel();
-    let thread = std::thread::spawn(move || {
-        let _ = done.send(catch_unwind(AssertUnwindSafe(job)));
-    });
-    match result.recv_timeout(Duration::from_secs(seconds)) {
-        Ok(Ok(value)) => {
-            thread.join().unwrap();
-            value
-        }
-        Ok(Err(panic)) => std::panic::resume_unwind(panic),
-        Err(_) => panic!("nothing after {seconds} seconds: a deadlock"),
-    }
-}
+use crate::common::{
+    Rng, check, fresh, geometry, number, put_all, seed, within, without_panic_messages,
+};
 
 fn put(txn: &mut WriteTxn, key: u64, value: &str) -> Result<()> {
     txn.table_or_create("t")?.put(key.to_be_bytes(), value)
@@ -107,18 +91,17 @@ fn closures_share_a_commit_and_a_flush() {
 #[test]
 fn an_error_or_panic_undoes_its_own_closure_alone() {
     let env = MemoryFile::new(&[]).open(Options::new()).unwrap();
-    let quiet = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    let results = together(&env, 24, |n, txn| {
-        put(txn, n, "x")?;
-        match n % 4 {
-            0 => Err(Error::Stopped),
-            1 => panic!("panic {n}"),
-            2 => txn.table("t")?.put(vec![0; 5000], "too long").map(|()| n),
-            _ => Ok(n),
-        }
+    let results = without_panic_messages(|| {
+        together(&env, 24, |n, txn| {
+            put(txn, n, "x")?;
+            match n % 4 {
+                0 => Err(Error::Stopped),
+                1 => panic!("panic {n}"),
+                2 => txn.table("t")?.put(vec![0; 5000], "too long").map(|()| n),
+                _ => Ok(n),
+            }
+        })
     });
-    std::panic::set_hook(quiet);
     for (n, result) in results.into_iter().enumerate() {
         match (n % 4, result) {
             (0, Ok(Err(Error::Stopped))) | (2, Ok(Err(Error::KeyTooLong { .. }))) => {}

@@ -73,7 +73,7 @@ fn thousands_of_tables_are_used_at_once() {
         txn.drop_table(name(n)).unwrap();
         txn.table_or_create(name(n)).unwrap().put("anew", "").unwrap();
     }
-    txn.abort_nested();
+    txn.abort_nested().unwrap();
     for n in 0..TABLES {
         assert_eq!(txn.table(name(n)).unwrap().len(), 2, "{n}");
     }
@@ -111,7 +111,7 @@ fn levels_nest_deeply() {
     }
     // Each second one is undone, which takes along what was committed into it.
     for level in (DEPTH / 2..DEPTH).rev() {
-        if level % 2 == 0 { txn.commit_nested() } else { txn.abort_nested() }
+        if level % 2 == 0 { txn.commit_nested() } else { txn.abort_nested() }.unwrap();
     }
     // The outermost level that is undone is the second of that half; the first stays.
     let due = DEPTH / 2;
@@ -119,7 +119,7 @@ fn levels_nest_deeply() {
     assert_eq!(table.get("depth").unwrap(), Some(&due.to_be_bytes()[..]));
     assert_eq!((table.len(), table.next_sequence(0).unwrap()), (due + 2, due + 1));
     for _ in 0..DEPTH / 2 {
-        txn.commit_nested();
+        txn.commit_nested().unwrap();
     }
     txn.commit().unwrap();
     check(&env, "after deep nesting");

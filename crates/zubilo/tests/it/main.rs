@@ -21,6 +21,7 @@ mod opening;
 mod orders;
 mod parked;
 mod processes;
+mod reentry;
 mod regressions;
 mod requests;
 mod salvage;

@@ -248,9 +248,9 @@ fn a_table_dropped_and_made_anew_at_two_depths_comes_back() {
     txn.drop_table("t").unwrap();
     txn.begin_nested().unwrap();
     txn.table_or_create("t").unwrap().put("other", "anew").unwrap();
-    txn.abort_nested();
+    txn.abort_nested().unwrap();
     assert!(matches!(txn.table("t"), Err(Error::NoSuchTable)));
-    txn.abort_nested();
+    txn.abort_nested().unwrap();
     // Its record was never stored in the table of tables: the table must be the open one.
     assert_eq!(txn.table("t").unwrap().get("key").unwrap(), Some(&b"first"[..]));
     txn.commit().unwrap();

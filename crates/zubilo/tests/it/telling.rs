@@ -4,7 +4,7 @@
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex};
 
-use crate::common::{fresh, geometry, put_all};
+use crate::common::{fresh, geometry, put_all, without_panic_messages};
 use zubilo::{Error, KeyOrder, Level, Options, TableOptions};
 
 type Messages = Arc<Mutex<Vec<(Level, String)>>>;
@@ -52,6 +52,26 @@ fn a_panicking_logger_disturbs_nothing() {
     put_all(&env, "t", [("key", "value")]);
     put_all(&env, "t", [("key", "other")]);
     assert_eq!(env.read().unwrap().table("t").unwrap().get("key").unwrap(), Some(&b"other"[..]));
+}
+
+/// A panic's value is the program's too, and may panic itself when it is dropped.
+#[test]
+fn a_logger_whose_panics_panic_disturbs_nothing() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("another fault of the logger");
+        }
+    }
+    without_panic_messages(|| {
+        let (_dir, path) = fresh();
+        let options = Options::new().logger(Level::Debug, |_, _| std::panic::panic_any(Bomb));
+        let env = options.open(path).unwrap();
+        put_all(&env, "t", [("key", "value")]);
+        put_all(&env, "t", [("key", "other")]);
+        let read = env.read().unwrap();
+        assert_eq!(read.table("t").unwrap().get("key").unwrap(), Some(&b"other"[..]));
+    });
 }
 
 #[test]

@@ -188,13 +188,13 @@ impl WriteTxn {
     /// Hands what the innermost level did to the level outside.
     pub fn raw_commit_nested(&mut self) -> Result<()> {
         self.check()?;
-        self.commit_nested();
-        Ok(())
+        self.commit_nested()
     }
 
     /// Undoes what the innermost level did.
     pub fn raw_abort_nested(&mut self) {
-        self.abort_nested();
+        // Without a level there is nothing to undo.
+        let _ = self.abort_nested();
     }
 
     /// Bytes up to the last page ever used, in the commit that this transaction builds on.

@@ -4,7 +4,10 @@ pub(crate) mod memory;
 pub(crate) mod process;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use zubilo::{Env, Geometry, ReadTxn};
 
@@ -77,6 +80,37 @@ pub(crate) fn check(env: &Env, what: &str) {
     let report = env.check(&mut |_, _| true).unwrap_or_else(|e| panic!("{what}: {e}"));
     let shown = &report.problems[..report.problems.len().min(5)];
     assert!(report.is_ok(), "{what}: {shown:?}");
+}
+
+/// Ends the test when it hangs.
+pub(crate) fn within<T: Send + 'static>(
+    seconds: u64,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let (done, result) = channel();
+    let thread = std::thread::spawn(move || {
+        let _ = done.send(catch_unwind(AssertUnwindSafe(job)));
+    });
+    match result.recv_timeout(Duration::from_secs(seconds)) {
+        Ok(Ok(value)) => {
+            thread.join().unwrap();
+            value
+        }
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(_) => panic!("nothing after {seconds} seconds: a deadlock"),
+    }
+}
+
+/// Runs what panics on purpose without its messages. Those of a test that fails meanwhile in another
+/// thread are missing too; that it fails is told.
+pub(crate) fn without_panic_messages<T>(job: impl FnOnce() -> T) -> T {
+    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(|e| e.into_inner());
+    let loud = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let result = catch_unwind(AssertUnwindSafe(job));
+    std::panic::set_hook(loud);
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// All that a snapshot holds, read once forwards and once backwards.
