@@ -21,10 +21,8 @@ ensure_component() { # rustfmt and clippy come with most installations
 
 ensure_c_tools() { # programs in C are compiled, run, and run under valgrind
     command -v gcc >/dev/null && command -v g++ >/dev/null && command -v make >/dev/null && command -v valgrind >/dev/null && command -v strace >/dev/null && return 0
-    local root=""
-    [ "$(id -u)" -eq 0 ] || root="sudo"
     if command -v apt-get >/dev/null; then
-        $root apt-get update -q && $root apt-get install -qy gcc g++ libc6-dev make valgrind strace
+        install_packages gcc g++ libc6-dev make valgrind strace
     else
         echo "a C compiler, make, valgrind or strace is missing: install gcc, g++, make, valgrind, strace"
         return 1
@@ -43,9 +41,7 @@ dropin() { # all that takes LMDB's place, below its bound of size; and its bench
 ensure_lmdb_tools() { # the command's tests compare with them; without them they say what they leave out
     command -v mdb_load >/dev/null && return 0
     command -v apt-get >/dev/null || { echo "mdb_load is missing: exports are not compared"; return 0; }
-    local root=""
-    [ "$(id -u)" -eq 0 ] || root="sudo"
-    $root apt-get update -q && $root apt-get install -qy lmdb-utils
+    install_packages lmdb-utils
 }
 
 sim_short() { # the short run: a fixed set of seeds, a few minutes at most

@@ -11,13 +11,14 @@ target="${CARGO_TARGET_DIR:-target}/release"
 mkdir -p "$target"
 failed=0
 
+. tools/steps.sh
 root=""
 [ "$(id -u)" -eq 0 ] || root="sudo"
 if command -v apt-get >/dev/null; then
-    $root apt-get update -q >/dev/null
     for package in gcc libc6-dev librocksdb-dev libleveldb-dev libsqlite3-dev libwiredtiger-dev \
         libdb-dev libkyotocabinet-dev; do
-        DEBIAN_FRONTEND=noninteractive $root apt-get install -qy "$package" >/dev/null 2>&1 ||
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+            install_packages "$package" >/dev/null 2>&1 ||
             { echo "missing: $package cannot be installed"; failed=1; }
     done
 else

@@ -13,12 +13,11 @@ seconds=${1:-600}
 shift
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(pages store salvage lmdb_import load mdb_load c_calls)
-root=""
-[ "$(id -u)" -eq 0 ] || root="sudo"
+. tools/steps.sh
 
 rustc +nightly -V >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal || exit 1
 if ! command -v g++ >/dev/null; then
-    $root apt-get update -q && $root apt-get install -qy g++ || exit 1
+    install_packages g++ || exit 1
 fi
 symbolizer=$(compgen -c llvm-symbolizer | sort -V | tail -n 1)
 [ -z "$symbolizer" ] || export ASAN_SYMBOLIZER_PATH="$(command -v "$symbolizer")"

@@ -10,11 +10,9 @@ cd "$(dirname "$0")/.." || exit 1
 recorded=tools/instructions.txt
 parts="load get get_many scan begin crud seek range cursor sorted delete commit nested"
 
-root=""
-[ "$(id -u)" -eq 0 ] || root="sudo"
+. tools/steps.sh
 if ! command -v valgrind >/dev/null && command -v apt-get >/dev/null; then
-    $root apt-get update -q >/dev/null 2>&1
-    DEBIAN_FRONTEND=noninteractive $root apt-get install -qy valgrind >/dev/null 2>&1
+    install_packages valgrind >/dev/null 2>&1
 fi
 if ! command -v valgrind >/dev/null; then
     echo "instruction counts: valgrind is not here and cannot be installed"

@@ -8,6 +8,23 @@ limit() {
     timeout --verbose 1800 "$@"
 }
 
+# install_packages PACKAGE...: by apt-get. Another one that runs at the same time is waited for: apt-get
+# itself waits for the lock of installations, but not for that of lists.
+install_packages() {
+    local root="" end=$((SECONDS + ${APT_PATIENCE:-600})) said
+    [ "$(id -u)" -eq 0 ] || root="sudo"
+    until said=$($root apt-get update -q 2>&1); do
+        if ! grep -q "lock" <<<"$said" || [ "$SECONDS" -ge "$end" ]; then
+            echo "$said"
+            return 1
+        fi
+        echo "another apt-get runs, waiting for it"
+        sleep 5
+    done
+    $root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -o DPkg::Lock::Timeout="${APT_PATIENCE:-600}" install -qy "$@"
+}
+
 # step NAME COMMAND...: runs a command; its output stays visible.
 step() {
     local name=$1
