@@ -87,7 +87,7 @@ impl CheckReport {
             _ => 0,
         };
         let mut report = CheckReport::default();
-        report.problem(page, None, error.to_string());
+        report.problem(page, None, reason_of(error));
         report
     }
 
@@ -253,4 +253,12 @@ fn show(
         birth: TxnId(birth),
     };
     if visit(&visited) { Ok(()) } else { Err(Error::Stopped) }
+}
+
+/// What is wrong with a page, for who has its number already and is at the check.
+fn reason_of(error: &Error) -> String {
+    match error {
+        Error::Corrupted { reason, .. } => (*reason).to_string(),
+        other => other.to_string(),
+    }
 }

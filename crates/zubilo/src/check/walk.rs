@@ -168,7 +168,7 @@ impl<'p> Walk<'_, 'p> {
         at: Ref,
         level: u8,
     ) -> std::result::Result<&'p [u8], String> {
-        let page = self.snapshot.page(at).map_err(|e| e.to_string())?;
+        let page = self.snapshot.page(at).map_err(|e| super::reason_of(&e))?;
         header::verify(page, at.0).map_err(|d| d.0.to_string())?;
         if header::level(page) != level {
             return Err(format!("level {} where {level} is due", header::level(page)));

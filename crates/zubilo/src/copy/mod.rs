@@ -10,8 +10,9 @@ mod plain;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::env::meta::{META_COUNT, Meta};
 use crate::env::{Env, EnvInner, checkpoint::MetaLock, metas};
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
+use crate::platform::FileId;
 use crate::tree::build::PageSink;
 use crate::txn::ReadTxn;
 
@@ -30,6 +32,9 @@ impl Env {
     /// left out and pages are filled. The copy is on disk when this returns. `progress` is told
     /// pages done and pages in all, and stops the copy by giving false ([`Error::Stopped`]); what
     /// an unfinished copy left behind is removed.
+    ///
+    /// Nobody may do more with the copy than with the store: its mode is that of the store, less the
+    /// process's mask; rights of the group only if the new file gets the same group.
     pub fn copy_to_path(
         &self,
         path: impl AsRef<Path>,
@@ -37,8 +42,7 @@ impl Env {
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<TxnId> {
         let path = path.as_ref();
-        let file = OpenOptions::new().write(true).create_new(true).open(path);
-        let file = file.map_err(Error::io_at("create", path))?;
+        let file = create(&self.inner, path).map_err(Error::io_at("create", path))?;
         let copied = copy_to_file(&self.inner, &file, path, compact, progress);
         if copied.is_err() {
             // The error that ended the copy says more than one of the removal could.
@@ -72,6 +76,25 @@ impl Env {
         stream.out.flush().map_err(failed())?;
         Ok(txn.id())
     }
+}
+
+/// Makes the file of a copy, with no more rights than those of the store's file.
+fn create(env: &EnvInner, path: &Path) -> io::Result<File> {
+    // What another file has that has its name now means nothing.
+    let ours = |m: &Metadata| FileId { device: m.dev(), inode: m.ino() } == env.data.id();
+    let source = fs::metadata(env.data.path()).ok().filter(ours);
+    let mode = source.as_ref().map_or(0o600, MetadataExt::mode) & 0o666 | 0o600;
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    if let Some(source) = source {
+        let new = file.metadata()?;
+        // To another group the rights mean nothing but what they are for all others.
+        let others = new.mode() & 0o007;
+        let tight = new.mode() & (0o707 | others << 3);
+        if new.gid() != source.gid() && new.mode() & 0o777 != tight & 0o777 {
+            file.set_permissions(Permissions::from_mode(tight & 0o777))?;
+        }
+    }
+    Ok(file)
 }
 
 fn copy_to_file(

@@ -245,6 +245,11 @@ fn bring_up(
     let credible = |m: &Meta| is_credible(data, len, m, boot_id, doubt);
     let chosen = metas.iter().find(|(_, m)| flushed(m) && credible(m));
     let (slot, meta) = chosen.ok_or_else(|| match unflushed {
+        // Pages are missing that a commit has, and no commit is left that can do without them.
+        None if metas.iter().any(|(_, m)| m.end << m.page_shift > len) => Error::Corrupted {
+            page: PageNo(len >> metas.first().map_or(0, |(_, m)| m.page_shift)),
+            reason: "the file is truncated: it ends before this page",
+        },
         None => damaged("no commit is whole"),
         Some(_) => {
             damaged("after a failed flush no commit is known to be on disk before a restart")
