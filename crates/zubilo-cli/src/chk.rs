@@ -2,10 +2,10 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use zubilo::{CheckReport, PROBLEMS_MAX, Problem, TxnId};
+use zubilo::{CheckReport, Error, PROBLEMS_MAX, Problem, TxnId};
 
 use crate::encoding::{escape, to_json};
-use crate::failure::{Code, Doing, Done};
+use crate::failure::{Code, Doing, Done, Failure};
 use crate::interrupt;
 use crate::opening::{ReadArgs, tell_unbelieved};
 use crate::output::{Out, Progress, count, pairs, records};
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ChkArgs) -> Done {
         !interrupt::came()
     });
     drop(progress);
-    let report = checked.doing("check the store")?;
+    let report = checked.map_err(|error| failed(args, &error))?;
     let is_ok = report.is_ok() && !(args.strict && unbelieved.is_some());
     let code = if is_ok { Code::Fine } else { Code::Damaged };
     match tell(args, &report, unbelieved, is_ok) {
@@ -43,6 +43,16 @@ pub(crate) fn run(args: &ChkArgs) -> Done {
         told => told.map(|()| code),
     }
 }
+
+fn failed(args: &ChkArgs, error: &Error) -> Failure {
+    let failure = Failure::store(format!("check {}", args.store.store.display()), error);
+    match error {
+        Error::Corrupted { .. } => failure.advise(RESTORE),
+        _ => failure,
+    }
+}
+
+const RESTORE: &str = "restore from a copy, or try `zubilo salvage`";
 
 fn tell(args: &ChkArgs, report: &CheckReport, unbelieved: Option<TxnId>, is_ok: bool) -> Done<()> {
     let mut out = Out::new();
@@ -98,13 +108,10 @@ fn show_problem(problem: &Problem) -> String {
 fn show(report: &CheckReport) -> String {
     let verdict = match report.problems.len() {
         0 => "all is well".to_string(),
-        1 => "1 problem; restore from a copy, or try `zubilo salvage`".to_string(),
+        1 => format!("1 problem; {RESTORE}"),
         n => {
             let more = if n >= PROBLEMS_MAX { " or more" } else { "" };
-            format!(
-                "{}{more} problems; restore from a copy, or try `zubilo salvage`",
-                count(n as u64)
-            )
+            format!("{}{more} problems; {RESTORE}", count(n as u64))
         }
     };
     let pages = format!(

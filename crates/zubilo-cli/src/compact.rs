@@ -57,7 +57,7 @@ pub(crate) fn run(args: &CompactArgs) -> Done {
         "left_alone": report.left_alone.iter().map(|name| to_json(name)).collect::<Vec<_>>(),
     });
     say(args.store.json, &told, &text(&report))?;
-    Ok(if interrupt::came() { Code::Other } else { Code::Fine })
+    Ok(if interrupt::came() { Code::Interrupted } else { Code::Fine })
 }
 
 fn text(report: &CompactReport) -> String {

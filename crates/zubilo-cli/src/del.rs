@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use serde_json::json;
 
-use crate::encoding::{EncodingArgs, escape, to_json};
+use crate::encoding::{EncodingArgs, clip, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{StoreArgs, TableArg, WriteArgs};
 use crate::output::{records, say, tell};
@@ -41,18 +41,20 @@ pub(crate) fn run(args: &DelArgs) -> Done {
     let name = args.table.name()?;
     let env = args.store.open_to_write()?;
     let mut txn = args.write.begin(&env)?;
-    let what = format!("open the table \"{}\"", escape(&name));
-    let mut table = txn.table(&name).doing(&what)?;
+    let shown = format!("the table \"{}\"", escape(&name));
+    let mut table = txn.table(&name).doing(&format!("open {shown}"))?;
     let mut deleted = 0;
     let mut missing = false;
     if keys.is_empty() {
         if let Some(bounds) = range.bounds() {
-            deleted = table.delete_range::<&[u8]>(bounds).doing("delete the range")?;
+            deleted =
+                table.delete_range::<&[u8]>(bounds).doing(&format!("delete a range of {shown}"))?;
         }
         missing = deleted == 0;
     }
     for key in &keys {
-        if table.delete(key).doing("delete")? {
+        let what = format!("delete the key \"{}\" of {shown}", escape(clip(key)));
+        if table.delete(key).doing(&what)? {
             deleted += 1;
         } else {
             missing = true;

@@ -49,9 +49,9 @@ pub(crate) fn run(args: &DropArgs) -> Done {
     let mut table = txn.table(&name).doing(&format!("open the table \"{shown}\""))?;
     let len = table.len();
     if args.empty {
-        table.clear().doing("empty the table")?;
+        table.clear().doing(&format!("empty the table \"{shown}\""))?;
     } else {
-        txn.drop_table(&name).doing("drop the table")?;
+        txn.drop_table(&name).doing(&format!("drop the table \"{shown}\""))?;
     }
     txn.commit().doing("commit")?;
     let told = json!({ "table": to_json(&name), "dropped": !args.empty, "deleted": len });

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use zubilo::{Env, KeyOrder, ReadTxn, TableOptions};
 
-use crate::encoding::{EncodingArgs, escape};
+use crate::encoding::{Encoding, EncodingArgs, escape};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{CsvWriter, Format, JsonlWriter, Store, TextWriter, Writer};
 use crate::opening::{ReadArgs, one_byte, table_name};
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &DumpArgs) -> Done {
 fn writer(args: &DumpArgs, format: Format, env: &Env) -> Done<Box<dyn Writer>> {
     let out = Out::new();
     Ok(match format {
-        Format::Csv => Box::new(CsvWriter::new(out, args.encoding, args.delimiter)),
+        Format::Csv => Box::new(CsvWriter::new(out, args.encoding, Encoding::Text, args.delimiter)),
         Format::Jsonl => Box::new(JsonlWriter::new(out)),
         text => {
             let info = env.info().doing("read the figures")?;

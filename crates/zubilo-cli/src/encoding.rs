@@ -30,9 +30,9 @@ pub(crate) enum Encoding {
 /// The options that choose encodings.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct EncodingArgs {
-    /// How keys and values are written, in arguments and in the output
-    #[arg(short, long, value_enum, default_value = "escaped", value_name = "ENC")]
-    encoding: Encoding,
+    /// How keys and values are written, in arguments and in the output [default: escaped; of CSV text]
+    #[arg(short, long, value_enum, value_name = "ENC")]
+    encoding: Option<Encoding>,
     /// How keys are written, if not as --encoding says
     #[arg(long, value_enum, value_name = "ENC", hide_possible_values = true)]
     key_encoding: Option<Encoding>,
@@ -43,21 +43,48 @@ pub(crate) struct EncodingArgs {
 
 impl EncodingArgs {
     pub(crate) fn key(&self) -> Encoding {
-        self.key_encoding.unwrap_or(self.encoding)
+        self.key_or(Encoding::Escaped)
     }
 
     pub(crate) fn value(&self) -> Encoding {
-        self.value_encoding.unwrap_or(self.encoding)
+        self.value_or(Encoding::Escaped)
+    }
+
+    /// Of keys, where another encoding is the usual one.
+    pub(crate) fn key_or(&self, usual: Encoding) -> Encoding {
+        self.key_encoding.or(self.encoding).unwrap_or(usual)
+    }
+
+    /// Of values, where another encoding is the usual one.
+    pub(crate) fn value_or(&self, usual: Encoding) -> Encoding {
+        self.value_encoding.or(self.encoding).unwrap_or(usual)
     }
 }
 
 impl Encoding {
+    /// As the command line and the heads of CSV call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Encoding::Escaped => "escaped",
+            Encoding::Text => "text",
+            Encoding::Hex => "hex",
+            Encoding::Base64 => "base64",
+        }
+    }
+
+    pub(crate) fn of_name(name: &[u8]) -> Option<Encoding> {
+        Encoding::value_variants().iter().copied().find(|e| e.name().as_bytes() == name)
+    }
+
     /// Writes `bytes` as text.
     pub(crate) fn encode<'b>(self, bytes: &'b [u8]) -> Result<Cow<'b, str>, String> {
         match self {
             Encoding::Escaped => Ok(escape(bytes)),
             Encoding::Text => std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| {
-                format!("\"{}\" is not UTF-8: use another --encoding", escape(clip(bytes)))
+                format!(
+                    "\"{}\" is not UTF-8: use another --encoding, such as escaped",
+                    escape(clip(bytes))
+                )
             }),
             Encoding::Hex => Ok(hex(bytes).into()),
             Encoding::Base64 => Ok(STANDARD.encode(bytes).into()),
@@ -80,7 +107,8 @@ impl Encoding {
     pub(crate) fn argument(self, what: &str, text: &OsStr) -> Done<Vec<u8>> {
         self.decode(text.as_bytes()).map_err(|cause| {
             let given = String::from_utf8_lossy(clip(text.as_bytes())).into_owned();
-            Failure::usage(format!("read {what} \"{given}\""), cause)
+            let failure = Failure::usage(format!("read {what} \"{given}\""), cause);
+            failure.advise(format!("it is read as {}: docs/cli.md tells of encodings", self.name()))
         })
     }
 }

@@ -20,8 +20,10 @@ pub(crate) enum Code {
     Usage = 2,
     /// The store is damaged, or the file is no store.
     Damaged = 3,
-    /// Everything else: I/O, busy, full, bad input, interrupted.
+    /// Everything else: I/O, busy, full, bad input.
     Other = 4,
+    /// Ctrl-C, as shells tell it.
+    Interrupted = 130,
 }
 
 impl From<Code> for ExitCode {
@@ -59,6 +61,7 @@ impl Failure {
         let code = match error {
             Error::NoSuchTable => Code::NotFound,
             Error::Corrupted { .. } | Error::NotAStore { .. } => Code::Damaged,
+            Error::Stopped => Code::Interrupted,
             _ => Code::Other,
         };
         let pipe = matches!(error, Error::Io { path: None, source, .. }
@@ -75,7 +78,11 @@ impl Failure {
         let cause = match error {
             Error::Stopped => "interrupted".to_string(),
             // The advice is given apart.
-            Error::Corrupted { page, reason } => format!("page {page} is damaged: {reason}"),
+            Error::Corrupted { page, reason } => match reason.starts_with("the file ") {
+                // It is about no page.
+                true => (*reason).to_string(),
+                false => format!("page {page} is damaged: {reason}"),
+            },
             other => other.to_string(),
         };
         Failure { pipe, ..Failure::new(code, what, cause) }.maybe_advise(advice)

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use clap::Args;
 use serde_json::json;
 
-use crate::encoding::{EncodingArgs, escape, to_json};
+use crate::encoding::{EncodingArgs, clip, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
-use crate::opening::{ReadArgs, TableArg};
+use crate::opening::{ReadArgs, TableArg, VerifyArg};
 use crate::output::{Out, tell};
 
 /// Options of `get`.
@@ -19,6 +19,8 @@ pub(crate) struct GetArgs {
     table: TableArg,
     #[command(flatten)]
     encoding: EncodingArgs,
+    #[command(flatten)]
+    verify: VerifyArg,
     /// The bytes of the value as they are, without a line break behind them
     #[arg(long, conflicts_with = "json")]
     raw: bool,
@@ -36,13 +38,15 @@ pub(crate) fn run(args: &GetArgs) -> Done {
         return Err(Failure::usage("get --raw", "raw values of several keys would run together"));
     }
     let name = args.table.name()?;
-    let env = args.store.open_to_read()?;
+    let env = args.verify.open(&args.store)?;
     let read = env.read().doing("begin to read")?;
     let table = read.table(&name).doing(&format!("open the table \"{}\"", escape(&name)))?;
     let mut out = Out::new();
     let mut code = Code::Fine;
     for key in &keys {
-        let value = table.get(key).doing("read")?;
+        let what =
+            || format!("read the key \"{}\" of the table \"{}\"", escape(clip(key)), escape(&name));
+        let value = table.get(key).map_err(|error| Failure::store(what(), &error))?;
         if args.store.json {
             let mut found = json!({
                 "table": to_json(&name), "key": to_json(key), "found": value.is_some(),
@@ -52,13 +56,13 @@ pub(crate) fn run(args: &GetArgs) -> Done {
             }
             out.json(&found)?;
         } else if let Some(value) = value {
+            let print =
+                |key: &[u8]| format!("print the value of the key \"{}\"", escape(clip(key)));
             if args.raw {
                 out.bytes(value)?;
             } else {
                 let text = args.encoding.value().encode(value);
-                out.line(
-                    &text.map_err(|cause| Failure::new(Code::Other, "print a value", cause))?,
-                )?;
+                out.line(&text.map_err(|cause| Failure::new(Code::Other, print(key), cause))?)?;
             }
         } else {
             tell(&format!("zubilo: get \"{}\": no such key", escape(key)));

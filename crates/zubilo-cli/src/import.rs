@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::ErrorKind::NotFound;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use lmdb_file::{Error as LmdbError, Flags, LmdbFile, Record, Table};
@@ -16,9 +16,11 @@ use zubilo::{
 
 use crate::encoding::{clip, escape};
 use crate::failure::{Code, Doing, Done, Failure};
-use crate::interrupt;
-use crate::opening::{PAGE_SIZES, StoreArgs, data_file, table_name};
-use crate::output::{Progress, count, note, records, say};
+use crate::interrupt::{self, Unfinished};
+use crate::opening::{
+    PAGE_SIZES, StoreArgs, data_file, is_store, mode_like, remove_store, table_name, tighten,
+};
+use crate::output::{Progress, count, records, say};
 
 /// Options of `import`.
 #[derive(Args, Debug)]
@@ -76,7 +78,7 @@ pub(crate) fn run(args: &ImportArgs) -> Done {
     interrupt::catch()?;
     let done = import(args, &old, &mut moves);
     let Err(failure) = done else { return done };
-    remove(&args.store.store);
+    remove_store(&args.store.store);
     // What looks like damage, or like a fault of ours, may be another program's work.
     match old.is_unchanged() {
         Ok(false) if !interrupt::came() => Err(changed(args)),
@@ -118,7 +120,11 @@ fn import(args: &ImportArgs, old: &LmdbFile<File>, moves: &mut [Move]) -> Done {
         options = options.page_size(size);
     }
     let total: u64 = moves.iter().map(|m| m.from.records()).sum();
-    let env = args.store.make(options)?;
+    let from = data_file(&args.old).metadata().map_err(|e| Failure::io(what(args), &e))?;
+    let env = args.store.make(options.mode(mode_like(&from)))?;
+    let lock = Options::default_lock_path(&args.store.store);
+    let _unfinished = Unfinished::new([args.store.store.clone(), lock]);
+    tighten(&args.store.store, &from)?;
     let progress = Progress::records("importing", total);
     let mut txn = env.write().doing("begin to write")?;
     copy(args, old, moves, &mut txn, &progress)?;
@@ -313,7 +319,7 @@ fn step(done: &mut u64, progress: &Progress) -> Done<()> {
     if done.is_multiple_of(1024) {
         progress.set(*done);
         if interrupt::came() {
-            return Err(Failure::new(Code::Other, "import", "interrupted; nothing was kept")
+            return Err(Failure::new(Code::Interrupted, "import", "interrupted; nothing was kept")
                 .advise("import again"));
         }
     }
@@ -379,24 +385,6 @@ fn failed(args: &ImportArgs, error: &LmdbError) -> Failure {
         LmdbError::NotLmdb => Failure::new(Code::Damaged, what(args), error.to_string())
             .advise("name the data file of an LMDB environment, or its folder"),
         _ => Failure::new(Code::Damaged, what(args), error.to_string()).advise(RESTORE),
-    }
-}
-
-/// Whether the file is a store of Zubilo's; the file is only read.
-fn is_store(path: &Path) -> bool {
-    Options::new().read_only(true).create(false).lock_file(false).open(data_file(path)).is_ok()
-}
-
-/// Takes away what a failed import has made.
-fn remove(store: &Path) {
-    for path in [store, &Options::default_lock_path(store)] {
-        match std::fs::remove_file(path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == NotFound => {}
-            Err(error) => {
-                note(false, &format!("import: cannot remove {}: {error}", path.display()));
-            }
-        }
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -80,13 +81,30 @@ pub(crate) fn run(args: &LoadArgs) -> Done {
         Some(mib) => Options::new().dirty_limit(u64::from(mib) << 20),
         None => Options::new(),
     };
-    let env = args.store.open_or_create(&args.create, options)?;
     interrupt::catch()?;
+    let made = args.store.open_or_create(&args.create, options)?;
+    let loaded = load(args, &made.env, input, total, default_table);
+    if loaded.is_err() {
+        made.discard_if_empty();
+    }
+    loaded
+}
+
+fn load(
+    args: &LoadArgs,
+    env: &Env,
+    input: File,
+    total: Option<u64>,
+    default_table: Vec<u8>,
+) -> Done {
     let progress = Progress::bytes("loading", total);
     let input = Input { inner: input, read: 0, progress: &progress };
     let mut reader = reader(args, input, default_table);
-    let mut load = Load::new(args, &env);
-    if let Err(failure) = load.all(reader.as_mut()) {
+    let mut load = Load::new(args, env);
+    let done = load.all(reader.as_mut());
+    // It holds the store.
+    load.txn = None;
+    if let Err(failure) = done {
         return Err(failure.and(&interrupt::committed(load.committed)));
     }
     drop(reader);
@@ -105,21 +123,23 @@ pub(crate) fn run(args: &LoadArgs) -> Done {
     Ok(Code::Fine)
 }
 
-fn open_input(path: &Path) -> Done<(Box<dyn Read>, Option<u64>)> {
+fn open_input(path: &Path) -> Done<(File, Option<u64>)> {
     if path.as_os_str() == "-" {
-        return Ok((Box::new(std::io::stdin().lock()), None));
+        // Not by way of `stdin()`, whose buffer would hide what is left from a poll.
+        let input = std::io::stdin().as_fd().try_clone_to_owned();
+        let input = input.map_err(|e| Failure::io("open standard input", &e))?;
+        return Ok((input.into(), None));
     }
     let failed = |e| Failure::io(format!("open {}", path.display()), &e);
     let file = File::open(path).map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;
-    Ok((Box::new(file), meta.is_file().then_some(meta.len())))
+    if meta.is_dir() {
+        return Err(failed(std::io::ErrorKind::IsADirectory.into()));
+    }
+    Ok((file, meta.is_file().then_some(meta.len())))
 }
 
-fn reader<'r>(
-    args: &LoadArgs,
-    input: Input<'r, Box<dyn Read>>,
-    default_table: Vec<u8>,
-) -> Box<dyn Reader + 'r> {
+fn reader<'r>(args: &LoadArgs, input: Input<'r>, default_table: Vec<u8>) -> Box<dyn Reader + 'r> {
     let input = BufReader::with_capacity(256 << 10, input);
     match args.format.unwrap_or_else(|| Format::of_file(&args.input)) {
         Format::Jsonl => Box::new(JsonlReader::new(input, default_table)),
@@ -188,7 +208,11 @@ impl<'l> Load<'l> {
     }
 
     fn take(&mut self, event: Event, entry: &Entry, line: u64) -> Done<()> {
-        let what = || format!("load line {line}");
+        let args = self.args;
+        let what = || {
+            let table = escape(&entry.table);
+            format!("load {}, line {line}, into the table \"{table}\"", shown_input(args))
+        };
         let txn = match &mut self.txn {
             Some(txn) => txn,
             none => none.insert(self.args.write.begin(self.env)?),
@@ -235,10 +259,7 @@ impl<'l> Load<'l> {
     }
 
     fn stopped(&self, stop: Stop) -> Failure {
-        let input = match self.args.input.as_os_str() == "-" {
-            true => "standard input".into(),
-            false => self.args.input.display().to_string(),
-        };
+        let input = shown_input(self.args);
         match stop {
             Stop::Bad(Bad { line, cause }) => {
                 let what = format!("load {input}, line {line}");
@@ -269,6 +290,14 @@ fn open_told<'t>(
     txn.table_or_create_with(name, &options)
 }
 
+/// The input as it is spoken of.
+fn shown_input(args: &LoadArgs) -> String {
+    match args.input.as_os_str() == "-" {
+        true => "standard input".into(),
+        false => args.input.display().to_string(),
+    }
+}
+
 fn interrupted() -> Failure {
-    Failure::new(Code::Other, "load", "interrupted").advise("load the input again")
+    Failure::new(Code::Interrupted, "load", "interrupted").advise("load the input again")
 }

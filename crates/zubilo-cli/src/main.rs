@@ -36,7 +36,7 @@ use failure::{Code, Done};
 /// An embedded, transactional, ordered key-value store: look into it, change it, check it.
 ///
 /// Exit codes: 0 done; 1 not found, nothing matched; 2 wrong use; 3 the store is damaged or the
-/// file is no store; 4 everything else.
+/// file is no store; 4 everything else; 130 interrupted.
 #[derive(Parser)]
 #[command(name = "zubilo", version, arg_required_else_help = true)]
 struct Cli {

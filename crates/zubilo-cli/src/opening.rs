@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::fs::{Metadata, Permissions};
 use std::io;
 use std::ops::Deref;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,7 @@ use zubilo::{Env, Error, Options, TxnId, VerifyReads, WriteTxn};
 
 use crate::encoding::Encoding;
 use crate::failure::{Code, Doing, Done, Failure};
+use crate::interrupt;
 use crate::output::note;
 
 /// The store, and how to speak.
@@ -59,7 +62,24 @@ impl TableArg {
 
 /// The name of a table given as an argument.
 pub(crate) fn table_name(text: &OsString) -> Done<Vec<u8>> {
-    Encoding::Escaped.argument("the table name", text)
+    Encoding::Escaped.argument("--table", text)
+}
+
+/// For commands that print records.
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArg {
+    /// Verify the checksum of each page that is read: damage is an error (code 3) instead of wrong bytes
+    #[arg(long)]
+    verify: bool,
+}
+
+impl VerifyArg {
+    pub(crate) fn open(&self, store: &ReadArgs) -> Done<Env> {
+        match self.verify {
+            true => store.open_to_read_verified(),
+            false => store.open_to_read(),
+        }
+    }
 }
 
 /// For commands that change the store.
@@ -124,7 +144,7 @@ impl StoreArgs {
     }
 
     /// Opens a store for writing, and makes it if that was asked for.
-    pub(crate) fn open_or_create(&self, how: &CreateArgs, options: Options) -> Done<Env> {
+    pub(crate) fn open_or_create(&self, how: &CreateArgs, options: Options) -> Done<Opened<'_>> {
         let mut options = options.create(how.create);
         if let Some(size) = how.page_size.as_ref().and_then(|size| size.parse().ok()) {
             options = options.page_size(size);
@@ -133,7 +153,9 @@ impl StoreArgs {
             true => "name a file in a folder that exists",
             false => "name an existing store, or add --create",
         };
-        self.noted(self.open(options, missing)?)
+        let is_new = how.create && self.file().symlink_metadata().is_err();
+        let env = self.noted(self.open(options, missing)?)?;
+        Ok(Opened { env, new: is_new.then_some(self) })
     }
 
     /// Makes a store.
@@ -166,6 +188,15 @@ impl StoreArgs {
                 let path = self.store.display();
                 failure.advise(format!("LMDB wrote it; `zubilo import {path} NEW` takes it over"))
             }
+            Error::NotAStore { .. } if self.store.is_dir() => {
+                let path = self.store.display();
+                let what = format!("open {path}");
+                Failure::new(Code::Damaged, what, "this is a folder, and no data.mdb is in it")
+                    .advise(stores_in(&self.store))
+            }
+            Error::NotAStore { found, .. } if found.contains("shorter") => {
+                failure.advise("name a store; of this one hardly anything can be left")
+            }
             Error::NotAStore { .. } => failure
                 .advise("name a store; of one whose start is destroyed `zubilo salvage` reads what is left"),
             Error::Corrupted { .. } => failure
@@ -184,6 +215,70 @@ impl StoreArgs {
     }
 }
 
+/// A store that may have been made by this command.
+pub(crate) struct Opened<'s> {
+    pub(crate) env: Env,
+    new: Option<&'s StoreArgs>,
+}
+
+impl Opened<'_> {
+    /// After a failure: what this command has made goes again, if nothing was committed and nobody else
+    /// uses it.
+    pub(crate) fn discard_if_empty(self) {
+        let Opened { env, new: Some(store) } = self else { return };
+        let Ok(info) = env.info() else { return };
+        drop(env);
+        // Who has it alone can remove it: nobody is in it, and nobody comes in.
+        let alone = Options::new().create(false).exclusive(true).open(store.file());
+        let Ok(env) = alone else { return };
+        let unchanged = env.info().is_ok_and(|now| now.newest == info.newest);
+        let empty =
+            env.read().is_ok_and(|read| read.tables().is_ok_and(|tables| tables.is_empty()));
+        if unchanged && empty {
+            remove_store(&store.store);
+        }
+    }
+}
+
+/// Removes a store that a command has made and could not finish, with its lock file.
+pub(crate) fn remove_store(store: &Path) {
+    for path in [store, &Options::default_lock_path(store)] {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                note(false, &format!("cannot remove {}: {error}", path.display()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The mode of a new file with the contents of another one, before the process's mask; whoever makes it
+/// may write to it.
+pub(crate) fn mode_like(old: &Metadata) -> u32 {
+    old.mode() & 0o777 | 0o600
+}
+
+/// Gives a new file, and its lock file, no more rights than those of the file whose contents it has got:
+/// where their groups differ the old one's rights were not meant for the new one.
+pub(crate) fn tighten(new: &Path, old: &Metadata) -> Done<()> {
+    let failed = |e| Failure::io(format!("set the mode of {}", new.display()), &e);
+    for path in [new, &Options::default_lock_path(new)] {
+        let now = match path.metadata() {
+            Ok(now) => now,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        let mode = now.mode() & 0o777;
+        let everybody = (old.mode() & 0o7) << 3;
+        let group = if now.gid() == old.gid() { old.mode() & 0o070 } else { everybody };
+        let due = mode & (0o700 | group | old.mode() & 0o7);
+        if due != mode {
+            std::fs::set_permissions(path, Permissions::from_mode(due)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
 /// Whether the lock file is there and this user may not write to it, or may not make it.
 fn is_shut_lock_file(error: &Error) -> bool {
     matches!(error, Error::Io { path: Some(path), source, .. }
@@ -197,6 +292,28 @@ fn is_shut_lock_file(error: &Error) -> bool {
 pub(crate) fn data_file(path: &Path) -> Cow<'_, Path> {
     let inner = path.join("data.mdb");
     if path.is_dir() && inner.is_file() { inner.into() } else { path.into() }
+}
+
+/// Stores in a folder, for who has named the folder.
+fn stores_in(folder: &Path) -> String {
+    const LOOKED_AT: usize = 1000;
+    const NAMED: usize = 5;
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(LOOKED_AT);
+    let is_store = |path: &PathBuf| path.is_file() && is_store(path);
+    let mut stores: Vec<_> = entries.map(|entry| entry.path()).filter(is_store).collect();
+    stores.sort();
+    let names: Vec<_> = stores.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    match stores.len() {
+        0 => "name the store's file".to_string(),
+        1 => format!("name the store in it: {}", names.join("")),
+        n if n > NAMED => format!("name one of the stores in it: {}, ...", names.join(", ")),
+        _ => format!("name one of the stores in it: {}", names.join(", ")),
+    }
+}
+
+/// Whether the file is a store of Zubilo's; it is only read.
+pub(crate) fn is_store(path: &Path) -> bool {
+    Options::new().read_only(true).create(false).lock_file(false).open(data_file(path)).is_ok()
 }
 
 /// Whether LMDB has written the file, or the file in this folder.
@@ -216,6 +333,9 @@ impl WriteArgs {
         loop {
             if let Some(txn) = env.try_write().doing("begin to write")? {
                 return Ok(txn);
+            }
+            if interrupt::came() {
+                return Err(Failure::new(Code::Interrupted, "begin to write", "interrupted"));
             }
             if start.elapsed() >= patience {
                 let cause = format!("another process is writing; waited for {} s", self.wait);

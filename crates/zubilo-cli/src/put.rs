@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use zubilo::Options;
+use zubilo::{Env, Options};
 
-use crate::encoding::{EncodingArgs, escape, to_json};
+use crate::encoding::{EncodingArgs, clip, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{CreateArgs, StoreArgs, TableArg, WriteArgs};
 use crate::output::{say, tell};
@@ -44,29 +44,40 @@ pub(crate) fn run(args: &PutArgs) -> Done {
     let key = args.encoding.key().argument("the key", &args.key)?;
     let name = args.table.name()?;
     let value = value(args)?;
-    let env = args.store.open_or_create(&args.create, Options::new())?;
-    let mut txn = args.write.begin(&env)?;
-    let opened = if args.create.create { txn.table_or_create(&name) } else { txn.table(&name) };
-    let what = format!("open the table \"{}\"", escape(&name));
-    let mut table = opened.doing(&what).map_err(|failure| match failure.code {
-        Code::NotFound => failure.advise("add --create to make it, or see `zubilo tables`"),
-        _ => failure,
-    })?;
-    let stored = if args.if_absent {
-        table.insert(&key, &value).doing("store the record")?
-    } else {
-        table.put(&key, &value).doing("store the record")?;
-        true
-    };
-    if stored {
-        txn.commit().doing("commit")?;
+    let made = args.store.open_or_create(&args.create, Options::new())?;
+    let stored = put(args, &made.env, &name, &key, &value);
+    if stored.is_err() {
+        made.discard_if_empty();
     }
+    let stored = stored?;
     let told = json!({ "table": to_json(&name), "key": to_json(&key), "stored": stored });
     say(args.store.json, &told, "")?;
     if !stored && !args.store.json {
         tell(&format!("zubilo: put \"{}\": the key is there, it was left as it is", escape(&key)));
     }
     Ok(if stored { Code::Fine } else { Code::NotFound })
+}
+
+/// Tells whether the record was stored.
+fn put(args: &PutArgs, env: &Env, name: &[u8], key: &[u8], value: &[u8]) -> Done<bool> {
+    let mut txn = args.write.begin(env)?;
+    let opened = if args.create.create { txn.table_or_create(name) } else { txn.table(name) };
+    let what = format!("open the table \"{}\"", escape(name));
+    let mut table = opened.doing(&what).map_err(|failure| match failure.code {
+        Code::NotFound => failure.advise("add --create to make it, or see `zubilo tables`"),
+        _ => failure,
+    })?;
+    let what = format!("store the key \"{}\" in the table \"{}\"", escape(clip(key)), escape(name));
+    let stored = if args.if_absent {
+        table.insert(key, value).doing(&what)?
+    } else {
+        table.put(key, value).doing(&what)?;
+        true
+    };
+    if stored {
+        txn.commit().doing("commit")?;
+    }
+    Ok(stored)
 }
 
 fn value(args: &PutArgs) -> Done<Vec<u8>> {

@@ -1,16 +1,17 @@
 //! `zubilo salvage`: what is still readable of a damaged store, into a new one or as text.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
 use zubilo::{Env, Error, Options, Salvage, SalvageCount, SalvagedTable};
 
-use crate::encoding::{EncodingArgs, escape, to_json};
+use crate::encoding::{Encoding, EncodingArgs, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{CsvWriter, Format, JsonlWriter, Store, TextWriter, Writer};
-use crate::interrupt;
-use crate::opening::StoreArgs;
+use crate::interrupt::{self, Unfinished};
+use crate::opening::{StoreArgs, mode_like, remove_store, tighten};
 use crate::output::{Out, Progress, count, records, say, tell as to_stderr};
 
 /// Options of `salvage`.
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &SalvageArgs) -> Done {
     let what = || format!("read {}", path.display());
     let salvage = Salvage::open(path).map_err(|error| Failure::store(what(), &error))?;
     let told = match &args.to {
-        Some(to) => into_store(&salvage, to)?,
+        Some(to) => into_new(&salvage, path, to)?,
         None => as_text(args, &salvage)?,
     };
     tell(args, &salvage, &told)?;
@@ -89,10 +90,22 @@ fn each_record(
     }
 }
 
-fn into_store(salvage: &Salvage, to: &Path) -> Done<Vec<Told>> {
-    let options = Options::new().page_size(salvage.page_size() as u32);
+/// Makes the new store; if that fails nothing is left of it.
+fn into_new(salvage: &Salvage, from: &Path, to: &Path) -> Done<Vec<Told>> {
+    let from = from.metadata().map_err(|e| Failure::io(format!("read {}", from.display()), &e))?;
+    let told = into_store(salvage, &from, to);
+    if told.is_err() {
+        remove_store(to);
+    }
+    told
+}
+
+fn into_store(salvage: &Salvage, from: &Metadata, to: &Path) -> Done<Vec<Told>> {
+    let options = Options::new().page_size(salvage.page_size() as u32).mode(mode_like(from));
     let what = || format!("make {}", to.display());
     let env = options.open(to).map_err(|error| Failure::store(what(), &error))?;
+    let _unfinished = Unfinished::new([to.to_path_buf(), Options::default_lock_path(to)]);
+    tighten(to, from)?;
     let progress = Progress::records("salvaging", 0);
     let (mut told, mut done) = (Vec::new(), 0);
     for table in salvage.tables() {
@@ -138,7 +151,7 @@ fn as_text(args: &SalvageArgs, salvage: &Salvage) -> Done<Vec<Told>> {
         }
     };
     let mut writer: Box<dyn Writer> = match format {
-        Format::Csv => Box::new(CsvWriter::new(out, args.encoding, b',')),
+        Format::Csv => Box::new(CsvWriter::new(out, args.encoding, Encoding::Escaped, b',')),
         Format::Jsonl => Box::new(JsonlWriter::new(out)),
         text => {
             let used_bytes = salvage.pages() * salvage.page_size() as u64;

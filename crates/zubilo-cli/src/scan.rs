@@ -6,7 +6,7 @@ use zubilo::Iter;
 
 use crate::encoding::{EncodingArgs, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
-use crate::opening::{ReadArgs, TableArg};
+use crate::opening::{ReadArgs, TableArg, VerifyArg};
 use crate::output::Out;
 use crate::range::RangeArgs;
 
@@ -19,6 +19,8 @@ pub(crate) struct ScanArgs {
     table: TableArg,
     #[command(flatten)]
     encoding: EncodingArgs,
+    #[command(flatten)]
+    verify: VerifyArg,
     #[command(flatten)]
     range: RangeArgs,
     /// From the last key to the first
@@ -39,7 +41,7 @@ pub(crate) struct ScanArgs {
 pub(crate) fn run(args: &ScanArgs) -> Done {
     let range = args.range.range(args.encoding.key())?;
     let name = args.table.name()?;
-    let env = args.store.open_to_read()?;
+    let env = args.verify.open(&args.store)?;
     let read = env.read().doing("begin to read")?;
     let table = read.table(&name).doing(&format!("open the table \"{}\"", escape(&name)))?;
     let limit = args.limit.unwrap_or(u64::MAX);
@@ -67,7 +69,8 @@ fn walk(args: &ScanArgs, name: &[u8], mut records: Iter<'_>, limit: u64) -> Done
     while seen < limit {
         let record = if args.reverse { records.next_back() } else { records.next() };
         let Some(record) = record else { break };
-        let (key, value) = record.doing("read")?;
+        let what = || format!("read the table \"{}\"", escape(name));
+        let (key, value) = record.map_err(|error| Failure::store(what(), &error))?;
         seen += 1;
         if !args.count {
             print(args, &mut out, name, key, value)?;
@@ -85,7 +88,8 @@ fn print(args: &ScanArgs, out: &mut Out, name: &[u8], key: &[u8], value: &[u8]) 
         }
         return out.json(&record);
     }
-    let failed = |cause| Failure::new(Code::Other, "print a record", cause);
+    let what = || format!("print a record of the table \"{}\"", escape(name));
+    let failed = |cause| Failure::new(Code::Other, what(), cause);
     out.bytes(args.encoding.key().encode(key).map_err(failed)?.as_bytes())?;
     if !args.keys_only {
         out.bytes(b"\t")?;

@@ -119,32 +119,58 @@ fn wrong_arguments_are_refused() {
     assert!(is_empty(temp.path()), "something was left behind");
 }
 
-/// What a killed demonstration has left goes with the next one, and nothing else does.
+/// What a killed demonstration has left goes with the next one, and nothing else does: least of all one
+/// that runs, whatever number its process has here.
 #[test]
 fn leftovers_of_killed_demonstrations_are_removed() {
     let place = tempfile::tempdir().unwrap();
-    let mut gone = Command::new("true").spawn().unwrap();
-    let dead = gone.id();
-    gone.wait().unwrap();
-    let make = |name: String| {
+    let make = |name: &str, lock: bool| {
         let dir = place.path().join(name);
         std::fs::create_dir(&dir).unwrap();
         std::fs::write(dir.join("places.zubilo"), "").unwrap();
+        if lock {
+            std::fs::write(dir.join("demonstration.lock"), "").unwrap();
+        }
         dir
     };
-    let left = make(format!("zubilo-demo-{dead}-x"));
+    let left = make("zubilo-demo-left", true);
     let others = [
-        make(format!("zubilo-demo-{}-x", std::process::id())),
-        make("zubilo-demo-notes".into()),
-        make(format!("zubilo-{dead}-x")),
+        make("zubilo-demo-1234567-x", false),
+        make("zubilo-demo-notes", false),
+        make("zubilo-left", true),
+        make("zubilo-demo-runs", true),
     ];
-    let link = place.path().join(format!("zubilo-demo-{dead}-link"));
-    std::os::unix::fs::symlink(&others[1], &link).unwrap();
+    let running = std::fs::File::open(others[3].join("demonstration.lock")).unwrap();
+    running.lock().unwrap();
+    let link = place.path().join("zubilo-demo-link");
+    std::os::unix::fs::symlink(&others[2], &link).unwrap();
     let out = demo(place.path(), &["--quick", "--records", "500", "--kills", "1"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(!left.exists());
     assert!(others.iter().all(|dir| dir.join("places.zubilo").exists()));
     assert!(link.is_symlink());
     let names = std::fs::read_dir(place.path()).unwrap().count();
-    assert_eq!(names, 4, "the demonstration leaves nothing itself");
+    assert_eq!(names, 5, "the demonstration leaves nothing itself");
+}
+
+#[test]
+fn an_interrupted_demonstration_leaves_nothing() {
+    for millis in [100, 400, 900, 1500] {
+        let temp = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zubilo"));
+        command.args(["demo", "--records", "5000"]).env("TMPDIR", temp.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        let begun = std::time::Instant::now();
+        while is_empty(temp.path()) && begun.elapsed().as_secs() < 60 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(millis));
+        let kill = format!("kill -INT {}", child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));
+        assert!(text(&out.stderr).contains("the store is deleted"), "{}", text(&out.stderr));
+        assert!(is_empty(temp.path()), "something was left behind after {millis} ms");
+    }
 }

@@ -8,6 +8,7 @@ mod audit;
 mod change;
 mod copies;
 mod data;
+mod folder;
 mod globe;
 mod kill;
 mod process;
@@ -25,6 +26,7 @@ use clap::Args;
 use serde_json::json;
 use zubilo::{Durability, Env, Options};
 
+use folder::Folder;
 use process::Role;
 use report::Report;
 
@@ -95,12 +97,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
 fn in_directory(args: &DemoArgs, report: &mut Report) -> Result<()> {
     let plan = Plan::of(args);
     let Some(dir) = &args.keep else {
-        remove_leftovers(&std::env::temp_dir());
-        let prefix = format!("{PREFIX}{}-", std::process::id());
-        let dir = tempfile::Builder::new().prefix(&prefix).tempdir();
-        let dir = dir.context("cannot make a directory for the store")?;
-        steps(&plan, dir.path(), report)?;
-        dir.close().context("cannot delete the store")?;
+        let folder = Folder::new()?;
+        steps(&plan, folder.path(), report)?;
+        folder.remove()?;
         report.line("  the store is deleted; --keep DIR keeps it")?;
         return Ok(());
     };
@@ -110,27 +109,6 @@ fn in_directory(args: &DemoArgs, report: &mut Report) -> Result<()> {
     steps(&plan, dir, report)?;
     report.line(format!("  kept: {}", store_in(dir).display()))?;
     Ok(())
-}
-
-/// Directories of demonstrations begin so, then comes the number of the process.
-const PREFIX: &str = "zubilo-demo-";
-
-/// Removes what demonstrations left that were killed. What cannot be removed stays: it is not ours.
-fn remove_leftovers(temporary: &Path) {
-    let processes = Path::new("/proc");
-    // Without a list of processes none can be told to be gone.
-    if !processes.join("self").exists() {
-        return;
-    }
-    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
-        let process = process.and_then(|(process, _)| process.parse::<u32>().ok());
-        let is_left = process.is_some_and(|process| !processes.join(process.to_string()).exists());
-        if is_left && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 fn store_in(dir: &Path) -> PathBuf {

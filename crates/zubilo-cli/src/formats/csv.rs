@@ -1,5 +1,6 @@
 //! Comma-separated values: a line of names, then a line a record with the columns `table`, `key` and
-//! `value`. Fields are in the encodings that the command line chose.
+//! `value`. Fields are text as it is, or in the encodings that the command line chose; those the names of
+//! columns tell (`value:hex`), so that what was written is read without being told.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -37,11 +38,26 @@ pub(crate) struct CsvReader<R> {
 /// Where the fields stand.
 #[derive(Clone, Copy)]
 struct Columns {
-    table: Option<usize>,
-    key: usize,
-    value: usize,
+    table: Option<Column>,
+    key: Column,
+    value: Column,
     /// How many columns there are.
     count: usize,
+}
+
+/// A column and how its fields are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Column {
+    at: usize,
+    encoding: Encoding,
+}
+
+/// A column's name with the encoding of its fields, which text needs not.
+fn told(name: &str, encoding: Encoding) -> String {
+    match encoding {
+        Encoding::Text => name.to_string(),
+        other => format!("{name}:{}", other.name()),
+    }
 }
 
 impl<R: Read> CsvReader<R> {
@@ -73,18 +89,22 @@ impl<R: Read> CsvReader<R> {
     /// The columns that the first line names, or that a record without names has.
     fn find_columns(&self) -> Result<Columns, Stop> {
         let count = self.record.len();
+        let given = self.shape.encoding;
+        let (keys, values) = (given.key_or(Encoding::Text), given.value_or(Encoding::Text));
         if self.shape.no_header {
+            let key = |at| Column { at, encoding: keys };
+            let value = |at| Column { at, encoding: values };
+            let table = Column { at: 0, encoding: Encoding::Text };
             return match count {
-                2 => Ok(Columns { table: None, key: 0, value: 1, count }),
-                3 => Ok(Columns { table: Some(0), key: 1, value: 2, count }),
+                2 => Ok(Columns { table: None, key: key(0), value: value(1), count }),
+                3 => Ok(Columns { table: Some(table), key: key(1), value: value(2), count }),
                 _ => Err(self.bad(format!(
                     "{count} columns: key and value, or table, key and value expected"
                 ))),
             };
         }
-        let find = |name: &[u8]| self.record.iter().position(|field| field == name);
-        let must = |name: &OsString| {
-            find(name.as_bytes()).ok_or_else(|| {
+        let must = |name: &OsString, encoding| {
+            self.column(name.as_bytes(), encoding).ok_or_else(|| {
                 let name = escape(name.as_bytes()).into_owned();
                 self.bad(format!(
                     "the first line names no column \"{name}\": \
@@ -92,15 +112,28 @@ impl<R: Read> CsvReader<R> {
                 ))
             })
         };
-        let (key, value) = (must(&self.shape.key_column)?, must(&self.shape.value_column)?);
-        let table = find(b"table").filter(|at| *at != key && *at != value);
+        let key = must(&self.shape.key_column, keys)?;
+        let value = must(&self.shape.value_column, values)?;
+        let table = self.column(b"table", Encoding::Text);
+        let table = table.filter(|table| table.at != key.at && table.at != value.at);
         Ok(Columns { table, key, value, count })
     }
 
-    fn decode(&self, column: usize, encoding: Encoding, out: &mut Vec<u8>) -> Result<(), Stop> {
-        let field = self.record.get(column).unwrap_or_default();
+    /// The column with this name, to which it may add how its fields are written.
+    fn column(&self, name: &[u8], usual: Encoding) -> Option<Column> {
+        let whole = self.record.iter().position(|field| field == name);
+        whole.map(|at| Column { at, encoding: usual }).or_else(|| {
+            self.record.iter().enumerate().find_map(|(at, field)| {
+                let encoding = field.strip_prefix(name)?.strip_prefix(b":")?;
+                Some(Column { at, encoding: Encoding::of_name(encoding)? })
+            })
+        })
+    }
+
+    fn decode(&self, Column { at, encoding }: Column, out: &mut Vec<u8>) -> Result<(), Stop> {
+        let field = self.record.get(at).unwrap_or_default();
         *out = encoding.decode(field).map_err(|cause| {
-            self.bad(format!("column {}, \"{}\": {cause}", column + 1, escape(clip(field))))
+            self.bad(format!("column {}, \"{}\": {cause}", at + 1, escape(clip(field))))
         })?;
         Ok(())
     }
@@ -130,11 +163,11 @@ impl<R: Read> Reader for CsvReader<R> {
             )));
         }
         match columns.table {
-            Some(at) => self.decode(at, Encoding::Escaped, &mut into.table)?,
+            Some(at) => self.decode(at, &mut into.table)?,
             None => into.table.clone_from(&self.shape.default_table),
         }
-        self.decode(columns.key, self.shape.encoding.key(), &mut into.key)?;
-        self.decode(columns.value, self.shape.encoding.value(), &mut into.value)?;
+        self.decode(columns.key, &mut into.key)?;
+        self.decode(columns.value, &mut into.value)?;
         Ok(Some(Event::Record))
     }
 
@@ -145,7 +178,9 @@ impl<R: Read> Reader for CsvReader<R> {
 
 /// Writes records.
 pub(crate) struct CsvWriter {
-    encoding: EncodingArgs,
+    keys: Encoding,
+    values: Encoding,
+    names: Encoding,
     out: csv::Writer<Out>,
     /// The table's name as a field.
     table: String,
@@ -153,11 +188,18 @@ pub(crate) struct CsvWriter {
 }
 
 impl CsvWriter {
-    pub(crate) fn new(out: Out, encoding: EncodingArgs, delimiter: u8) -> CsvWriter {
+    /// Writes fields as was asked for, or else as `usual` says.
+    pub(crate) fn new(out: Out, given: EncodingArgs, usual: Encoding, delimiter: u8) -> CsvWriter {
         let mut builder = WriterBuilder::new();
         builder.delimiter(delimiter).terminator(Terminator::Any(b'\n'));
         let out = builder.from_writer(out);
-        CsvWriter { encoding, out, table: String::new(), named: false }
+        let (keys, values) = (given.key_or(usual), given.value_or(usual));
+        // Names are text, or bytes that escapes carry.
+        let names = match (keys, values) {
+            (Encoding::Text, Encoding::Text) => Encoding::Text,
+            _ => Encoding::Escaped,
+        };
+        CsvWriter { keys, values, names, out, table: String::new(), named: false }
     }
 
     fn put(&mut self, fields: [&str; 3]) -> Done<()> {
@@ -172,15 +214,17 @@ impl Writer for CsvWriter {
     fn table(&mut self, name: &[u8], _: &TableOptions) -> Done<()> {
         if !self.named {
             self.named = true;
-            self.put(["table", "key", "value"])?;
+            let head = [("table", self.names), ("key", self.keys), ("value", self.values)];
+            let [table, key, value] = head.map(|(name, encoding)| told(name, encoding));
+            self.put([&table, &key, &value])?;
         }
-        self.table = escape(name).into_owned();
+        self.table = self.names.encode(name).map_err(unprintable)?.into_owned();
         Ok(())
     }
 
     fn record(&mut self, key: &[u8], value: &[u8]) -> Done<()> {
-        let key = self.encoding.key().encode(key).map_err(unprintable)?;
-        let value = self.encoding.value().encode(value).map_err(unprintable)?;
+        let key = self.keys.encode(key).map_err(unprintable)?;
+        let value = self.values.encode(value).map_err(unprintable)?;
         let table = std::mem::take(&mut self.table);
         let done = self.put([&table, &key, &value]);
         self.table = table;

@@ -52,7 +52,7 @@ fn an_empty_file_and_a_folder() {
     let place = Place::new();
     std::fs::write(place.path("empty"), "").unwrap();
     run(&["scan", &place.arg("empty")]).code(3).says("empty");
-    run(&["scan", place.dir().to_str().unwrap()]).code(3).says("a directory");
+    run(&["scan", place.dir().to_str().unwrap()]).code(3).says("a folder");
 }
 
 /// Runs a copy of the command as a user who owns nothing; as the same user if this one is not root.

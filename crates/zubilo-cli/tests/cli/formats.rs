@@ -12,7 +12,7 @@ const FORMATS: [&[&str]; 6] = [
     &["-f", "bytevalue"],
     &["-f", "print"],
     &["-f", "jsonl"],
-    &["-f", "csv"],
+    &["-f", "csv", "-e", "escaped"],
     &["-f", "csv", "-e", "hex", "--delimiter", ";"],
     &["-f", "csv", "-e", "base64", "--delimiter", "\\t"],
 ];
@@ -50,10 +50,55 @@ fn text_in_csv_survives_as_it_is() {
     let records = records.map(|(k, v)| (k.as_bytes().to_vec(), v.as_bytes().to_vec()));
     let model = Model::from([(b"main".to_vec(), records.into_iter().collect())]);
     let store = place.store("s", &model);
-    let dumped = dump(&store, &["-f", "csv", "-e", "text"]);
+    let dumped = dump(&store, &["-f", "csv"]);
+    assert!(dumped.starts_with(b"table,key,value\n"));
+    assert_eq!(dump(&store, &["-f", "csv", "-e", "text"]), dumped);
     assert!(dumped.windows(12).any(|w| w == b"\"line\nbreak\""));
-    load(&place.arg("t"), &["-f", "csv", "-e", "text"], &[], &dumped);
+    load(&place.arg("t"), &["-f", "csv"], &[], &dumped);
     assert_eq!(contents(place.path("t")), model);
+}
+
+/// `C:\new` from elsewhere was stored with a line feed, without a word.
+#[test]
+fn backslashes_in_csv_are_backslashes() {
+    let place = Place::new();
+    let input = b"table,key,value\n\\t,C:\\new,\\x41\\\n";
+    let due = [(b"C:\\new".to_vec(), b"\\x41\\".to_vec())];
+    let due = Model::from([(b"\\t".to_vec(), due.into_iter().collect())]);
+    load(&place.arg("s"), &["-f", "csv"], &[], input);
+    assert_eq!(contents(place.path("s")), due);
+    let headless = b"\\t,C:\\new,\\x41\\\n";
+    load(&place.arg("t"), &["-f", "csv", "--no-header"], &[], headless);
+    assert_eq!(contents(place.path("t")), due);
+}
+
+/// What is not text is not written as text. What was written in another way says so, and is read by it.
+#[test]
+fn csv_tells_how_its_fields_are_written() {
+    let place = Place::new();
+    let model = Model::from([(b"\xff".to_vec(), [(b"\\".to_vec(), b"\xfe".to_vec())].into())]);
+    let store = place.store("s", &model);
+    run(&["dump", &store, "-f", "csv"])
+        .code(4)
+        .says("not UTF-8")
+        .says("--encoding, such as escaped");
+    let cases: [(&[&str], &str); 3] = [
+        (&["-e", "escaped"], "table:escaped,key:escaped,value:escaped\n\\xff,\\\\,\\xfe\n"),
+        (&["-e", "hex"], "table:escaped,key:hex,value:hex\n\\xff,5c,fe\n"),
+        (
+            &["-e", "text", "--value-encoding", "base64"],
+            "table:escaped,key,value:base64\n\\xff,\\,/g==\n",
+        ),
+    ];
+    for (i, (how, due)) in cases.into_iter().enumerate() {
+        let dumped = dump(&store, &[&["-f", "csv"], how].concat());
+        assert_eq!(String::from_utf8_lossy(&dumped), due);
+        load(&place.arg(&i.to_string()), &["-f", "csv"], &[], &dumped);
+        assert_eq!(contents(place.path(&i.to_string())), model, "{how:?}");
+    }
+    let salvaged = run(&["salvage", &store, "-f", "csv"]).ok();
+    load(&place.arg("salvaged"), &["-f", "csv"], &[], salvaged.as_bytes());
+    assert_eq!(contents(place.path("salvaged")), model);
 }
 
 #[test]
@@ -226,7 +271,7 @@ fn an_export_says_nothing_that_lmdb_does_not_know() {
     assert_layouts(&store);
     // What it tells must be so.
     let told = b"VERSION=3\ndatabase=Bytes 1\ncounted=1\nHEADER=END\nDATA=END\n";
-    run_with(&["load", &store], told).code(4).says("line 1");
+    run_with(&["load", &store], told).code(4).says("line 1, into the table \"Bytes 1\"");
     let told = b"VERSION=3\ndatabase=Bytes 4\nalign=8\nHEADER=END\nDATA=END\n";
     run_with(&["load", &store], told).code(4).says("line 1");
 }
@@ -235,12 +280,12 @@ fn an_export_says_nothing_that_lmdb_does_not_know() {
 fn tables_made_before_are_filled_by_formats_that_do_not_tell_their_layout() {
     let place = Place::new();
     let store = store_of_layouts(&place);
-    for format in ["csv", "jsonl"] {
-        let run = run(&["dump", &store, "-f", format]).code(0);
+    for format in [&["-f", "csv", "-e", "escaped"][..], &["-f", "jsonl"]] {
+        let run = run(&[&["dump", &store], format].concat()).code(0);
         let run = run.says("\"Bytes 1 counted\" has").says("\"Bytes many\" has");
         assert!(!run.err.contains("\"Bytes 1\" has"), "{}", run.err);
         run_with(&["drop", &store, "-t", "Bytes many", "--empty"], b"").code(0);
-        load(&store, &["-f", format], &[], &run.out);
+        load(&store, format, &[], &run.out);
         assert_layouts(&store);
     }
 }

@@ -8,6 +8,7 @@ mod formats;
 mod harness;
 mod lmdb;
 mod load_errors;
+mod newcomers;
 #[path = "../../../lmdb-file/tests/original/mod.rs"]
 mod original;
 mod originals;

@@ -83,7 +83,7 @@ fn text_comes_out_as_dump_writes_it() {
     assert!(salvaged.err.contains("\"list_gaps\":0"));
     assert_eq!(
         run(&["salvage", &store, "-f", "csv"]).ok(),
-        run(&["dump", &store, "-f", "csv"]).ok()
+        run(&["dump", &store, "-f", "csv", "-e", "escaped"]).ok()
     );
 }
 

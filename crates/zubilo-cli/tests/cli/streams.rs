@@ -33,7 +33,7 @@ fn a_reader_who_has_seen_enough_is_no_error() {
     assert_eq!(read_one_line(&["scan", &store, "--json", "--reverse"]), (0, String::new()));
     // What was to be kept is incomplete; that is no secret, but no reason for a message.
     assert_eq!(read_one_line(&["dump", &store]), (4, String::new()));
-    assert_eq!(read_one_line(&["dump", &store, "-f", "csv"]), (4, String::new()));
+    assert_eq!(read_one_line(&["dump", &store, "-f", "csv", "-e", "hex"]), (4, String::new()));
     assert_eq!(read_one_line(&["copy", &store, "-"]), (4, String::new()));
 }
 
@@ -102,11 +102,75 @@ fn interrupted_loads_leave_the_store_whole() {
         let child = waiting_load(&store, more, 250, committed);
         signal(&child, name);
         let (code, err) = end(child);
-        assert_eq!(code, Some(4), "{err}");
+        assert_eq!(code, Some(130), "{err}");
         assert!(err.contains("interrupted") && err.contains(told), "{err}");
         let records = contents(&store).remove(&b"loaded"[..]).unwrap_or_default();
         assert_eq!(records.len() as u64, committed);
         run(&["put", &store, "after", "1", "--wait", "0"]).ok();
+    }
+}
+
+/// A load that waits for input ends at once, and the store that it has made goes with it.
+#[test]
+fn an_interrupted_load_leaves_no_empty_store() {
+    let place = Place::new();
+    for (name, batch, input, left) in [
+        ("nothing", &[][..], "", false),
+        ("uncommitted", &[], "key,value\na,b\n", false),
+        ("committed", &["--batch", "1"], "key,value\na,b\n", true),
+    ] {
+        let store = place.arg(name);
+        let args = [&["load", &store, "--create", "-f", "csv"], batch].concat();
+        let mut child = command(&args).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.as_mut().unwrap().write_all(input.as_bytes()).unwrap();
+        wait_until(|| place.path(name).exists());
+        if left {
+            wait_until(|| run(&["get", &store, "a"]).code == 0);
+        }
+        signal(&child, "INT");
+        let (code, err) = end(child);
+        assert_eq!(code, Some(130), "{err}");
+        let told = if left { "the first record was committed" } else { "nothing was committed" };
+        assert!(err.contains(told), "{err}");
+        assert_eq!(place.path(name).exists(), left, "{name}");
+        assert_eq!(place.path(&format!("{name}-lock")).exists(), left, "{name}");
+    }
+}
+
+/// Somebody else has found the new store and uses it.
+#[test]
+fn a_new_store_that_others_use_stays() {
+    let place = Place::new();
+    for writes in [false, true] {
+        let name = if writes { "written" } else { "open" };
+        let store = place.arg(name);
+        let args = ["load", &store, "--create", "-f", "csv"];
+        let child = command(&args).stdin(Stdio::piped()).spawn().unwrap();
+        wait_until(|| place.path(name).exists());
+        let env = Options::new().create(false).open(&store);
+        if writes {
+            run(&["put", &store, "--create", "k", "v"]).ok();
+            drop(env);
+            signal(&child, "INT");
+            assert_eq!(end(child).0, Some(130));
+            assert_eq!(contents(&store)[&b"main"[..]].len(), 1);
+        } else {
+            let env = env.unwrap();
+            signal(&child, "INT");
+            assert_eq!(end(child).0, Some(130));
+            let mut txn = env.write().unwrap();
+            txn.table_or_create("main").unwrap().put("k", "v").unwrap();
+            txn.commit().unwrap();
+            assert_eq!(run(&["get", &store, "k"]).ok(), "v\n");
+        }
+    }
+}
+
+fn wait_until(mut what: impl FnMut() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !what() {
+        assert!(Instant::now() < patience, "nothing after a minute");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
