@@ -214,8 +214,8 @@ typedef struct zubilo_info {
 	uint64_t file_len, used_len, reserved;
 	uint64_t size_lower, size_upper, growth, shrink; /* as in mdbx_env_set_geometry; 0 and
 	                                                  * UINT64_MAX where nothing was set */
-	uint64_t free_pages, retired_pages, book_pages;  /* free at once; still seen by a snapshot; of
-	                                                  * the account of free pages */
+	uint64_t free_pages, retired_pages; /* free at once; still seen by a snapshot */
+	uint64_t free_space_log_pages;
 	uint64_t readers;
 	unsigned char uuid[16]; /* given to the store when it was made */
 } zubilo_info;
@@ -230,7 +230,7 @@ typedef enum zubilo_page {
 	ZUBILO_BRANCH = 1,
 	ZUBILO_LEAF = 2,
 	ZUBILO_LARGE = 3,   /* a large value */
-	ZUBILO_BOOK = 4,    /* of the account of free pages */
+	ZUBILO_FREE_SPACE_LOG = 4,
 	ZUBILO_FREE = 5,    /* can be used at once */
 	ZUBILO_RETIRED = 6  /* dead, but a snapshot still sees it */
 } zubilo_page;

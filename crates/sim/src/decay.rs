@@ -26,7 +26,7 @@ impl Aged {
         let env = Env::open_parts(Box::new(disk.clone()), [1; 16], options)?;
         let mut rng = Rng::new(seed);
         let mut state = State::new();
-        // Enough commits that the log of the books overflows into pages of its own.
+        // Enough commits that the free-space log overflows into pages of its own.
         for _ in 0..120 {
             let mut txn = env.write()?;
             for name in [&b"one"[..], b"two"] {
@@ -49,7 +49,7 @@ impl Aged {
         report.into_result()?;
         env.walk_pages(&mut |visit| {
             if !matches!(visit.kind, PageKind::Free | PageKind::Retired) {
-                // What follows a value or the books on their last page is no data.
+                // What follows a value or the free-space log on its last page is no data.
                 let whole = matches!(visit.kind, PageKind::Branch | PageKind::Leaf);
                 live.push((visit.page.0, if whole { size } else { visit.used }));
             }
@@ -85,7 +85,7 @@ impl Aged {
         let unnoticed = |who: &str| {
             Err(Failure::Corrupt(format!("{who} does not see a flipped bit at byte {at}")))
         };
-        // Damage of the books may be the check's error instead of its finding.
+        // Damage of the free-space log may be the check's error instead of its finding.
         match self.env.check(&mut |_, _| true) {
             Ok(report) if report.is_ok() => return unnoticed("the check"),
             Ok(report) if !report.problems.iter().any(|p| p.page.0 == page) => {

@@ -37,7 +37,7 @@ pub const HUNTS: [(Bug, &[&str]); 27] = [
     (Bug::ReadersNotPinned, &["sync-small"]),
     (Bug::FailedFlushIgnored, &["faults-sync"]),
     (Bug::FreedForgotten, &["sync-small"]),
-    (Bug::BooksKeptAfterError, &["faults-sync"]),
+    (Bug::MapKeptAfterError, &["faults-sync"]),
     (Bug::CutTooFar, &["nosync-large"]),
     (Bug::SpilledForgotten, &["sync-spill", "faults-spill"]),
 ];

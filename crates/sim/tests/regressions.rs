@@ -65,7 +65,7 @@ fn power_cut_with_old_meta(disk: &SimDisk) -> SimDisk {
     power_cut(disk, Choice::Exactly(bits))
 }
 
-/// A panic inside a commit left the writer lock held and the books half-way.
+/// A panic inside a commit left the writer lock held and the space map half-way.
 #[test]
 fn a_commit_that_unwinds_changes_nothing() {
     for (call, after) in [(Call::Write, 0), (Call::Write, 1), (Call::Sync, 0), (Call::Grow, 0)] {

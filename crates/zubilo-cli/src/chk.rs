@@ -89,7 +89,7 @@ fn to_value(report: &CheckReport) -> Value {
         "leaf_pages": report.leaf_pages,
         "branch_pages": report.branch_pages,
         "run_pages": report.run_pages,
-        "book_pages": report.book_pages,
+        "free_space_log_pages": report.free_space_log_pages,
         "free_pages": report.free_pages,
         "retired_pages": report.retired_pages,
         "problems": report.problems.iter().map(problem).collect::<Vec<_>>(),
@@ -115,12 +115,12 @@ fn show(report: &CheckReport) -> String {
         }
     };
     let pages = format!(
-        "{}: 4 metas, {} leaves, {} branches, {} of large values, {} of books, {} free, {} held back",
+        "{}: 4 metas, {} leaves, {} branches, {} of large values, {} of the free-space log, {} free, {} held back",
         count(report.pages),
         count(report.leaf_pages),
         count(report.branch_pages),
         count(report.run_pages),
-        count(report.book_pages),
+        count(report.free_space_log_pages),
         count(report.free_pages),
         count(report.retired_pages),
     );

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &StatArgs) -> Done {
     let env = args.store.open_to_report()?;
     // Before this command reads: it is not one of the readers that are of interest.
     let info = env.info().doing("read the figures")?;
-    let space = env.space().doing("read the free-space books")?;
+    let space = env.space().doing("read the free-space log")?;
     let read = env.read().doing("begin to read")?;
     let path = args.store.store.display().to_string();
     let figures = Figures { path, info, space, tables: tables::all(&read)? };
@@ -77,7 +77,7 @@ impl Figures {
             "used_bytes": self.bytes(space.pages),
             "free_bytes": self.bytes(space.free_pages),
             "retired_bytes": self.bytes(space.retired_pages),
-            "books_bytes": self.bytes(space.book_pages),
+            "free_space_log_bytes": self.bytes(space.free_space_log_pages),
             "tail_bytes": self.tail(),
             "geometry": {
                 "lower": geometry.lower,
@@ -114,7 +114,7 @@ impl Figures {
                 "held back",
                 format!("{} by readers or the last flush", size(self.bytes(space.retired_pages))),
             ),
-            ("free-space books", size(self.bytes(space.book_pages))),
+            ("free-space log", size(self.bytes(space.free_space_log_pages))),
             ("geometry", self.geometry()),
             ("readers", format!("{} of {}", info.readers.len(), info.max_readers)),
         ])];

@@ -46,12 +46,12 @@ pub enum Bug {
     ReadersNotPinned,
     /// A flush that failed counts as one that succeeded.
     FailedFlushIgnored,
-    /// The books do not name the pages that died.
+    /// The free-space log does not name the pages that died.
     FreedForgotten,
-    /// The books do not name the pages that a transaction spilled.
+    /// The free-space log does not name the pages that a transaction spilled.
     SpilledForgotten,
-    /// After a failed commit the writer goes on with its half-way books.
-    BooksKeptAfterError,
+    /// After a failed commit the writer goes on with its half-way space map.
+    MapKeptAfterError,
     /// More than the free tail of the file is cut off.
     CutTooFar,
     /// The checksum of a meta is not compared.

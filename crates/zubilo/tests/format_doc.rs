@@ -52,7 +52,7 @@ fn the_meta_is_as_documented() {
     let desc = table("## Tree descriptor");
     assert_gapless(&meta, 4096);
     assert_gapless(&desc, 80);
-    assert_gapless(&table("## Blob reference"), 32);
+    assert_gapless(&table("## Segment reference"), 32);
     assert_gapless(&table("## Page header"), 48);
 
     let dir = tempfile::tempdir().unwrap();
@@ -76,10 +76,12 @@ fn the_meta_is_as_documented() {
     assert_eq!(get("end") << 12, info.used_len);
     assert_eq!(newest[24..40], info.uuid);
     assert_eq!((get("geometry: lower"), get("geometry: upper")), (0, u64::MAX));
-    assert_eq!((get("identity for"), get("bytes in the chain")), (3, 0));
+    assert_eq!(get("identity for"), 3);
     let log = meta.last().unwrap();
-    let log_len = get("length of the log") as usize;
-    assert!(log_len > 0 && newest[log.at + log_len..].iter().all(|b| *b == 0));
+    let (tail_len, delta_len) =
+        (get("free-space log: length of the tail"), get("free-space log: length of the newest"));
+    assert!(delta_len > 0 && delta_len < tail_len);
+    assert!(newest[log.at + tail_len as usize..].iter().all(|b| *b == 0));
 
     let at = meta.iter().find(|f| f.text.starts_with("main tree")).unwrap().at;
     let main = &newest[at..at + 80];

@@ -195,7 +195,7 @@ fn spill(env: &Env, path: &Path) -> zubilo::Result<()> {
     txn.commit().map(drop)
 }
 
-/// Books of free space that are large: every other page of many falls free, beside a reader.
+/// A free-space log that is long: every other page of many falls free, beside a reader.
 fn holes(env: &Env, _: &Path) -> zubilo::Result<()> {
     let mut txn = env.write()?;
     let mut table = txn.table_or_create("new")?;
@@ -251,7 +251,7 @@ fn reading(env: &Env, path: &Path) -> zubilo::Result<()> {
     for table in salvage.tables() {
         salvage.records(table, &mut |_, _| Ok(()))?;
     }
-    // Another first open of the same contents reads the books anew.
+    // Another first open of the same contents reads the free-space log anew.
     let copy = path.with_extension("again");
     env.copy_to_path(&copy, false, &mut |_, _| true)?;
     let again = options("").open(&copy)?;

@@ -21,7 +21,7 @@ const PARSERS: [&str; 7] = [
     "crates/zubilo/src/tree/",
     "crates/zubilo/src/space/codec.rs",
     "crates/zubilo/src/env/meta.rs",
-    "crates/zubilo/src/env/ledger.rs",
+    "crates/zubilo/src/space/log.rs",
     "crates/zubilo-typed/src/",
     "crates/lmdb-file/src/",
 ];

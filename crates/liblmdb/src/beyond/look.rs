@@ -42,7 +42,7 @@ fn number(kind: PageKind) -> c_int {
         PageKind::Branch => 1,
         PageKind::Leaf => 2,
         PageKind::Run => 3,
-        PageKind::Book => 4,
+        PageKind::FreeSpaceLog => 4,
         PageKind::Free => 5,
         _ => 6,
     }
@@ -186,7 +186,7 @@ pub(super) struct zubilo_info {
     shrink: u64,
     free_pages: u64,
     retired_pages: u64,
-    book_pages: u64,
+    free_space_log_pages: u64,
     readers: u64,
     uuid: [u8; 16],
 }
@@ -211,7 +211,7 @@ pub(super) unsafe extern "C" fn zubilo_env_info(env: *mut MDB_env, out: *mut zub
                 shrink: info.geometry.shrink,
                 free_pages: space.free_pages,
                 retired_pages: space.retired_pages,
-                book_pages: space.book_pages,
+                free_space_log_pages: space.free_space_log_pages,
                 readers: info.readers.len() as u64,
                 uuid: info.uuid,
             },

@@ -374,7 +374,7 @@ static void pages(void)
 	IS(seen.entries, stat.entries);
 	OK(zubilo_env_info(env, &info));
 	IS(seen.pages[ZUBILO_FREE], info.free_pages);
-	IS(seen.pages[ZUBILO_BOOK], info.book_pages);
+	IS(seen.pages[ZUBILO_FREE_SPACE_LOG], info.free_space_log_pages);
 	seen.stop_after = 2;
 	IS(mdbx_env_pgwalk(txn, visit, &seen, false), 77);
 	IS(mdbx_env_pgwalk(txn, NULL, NULL, false), EINVAL);

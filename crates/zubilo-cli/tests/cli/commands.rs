@@ -161,7 +161,7 @@ fn chk_finds_a_good_store_good() {
     assert_eq!(run(&["chk", &store, "--quiet"]).ok(), "");
     let shown = run(&["chk", &store, "--json"]).code(0).json();
     let names = [
-        "book_pages",
+        "free_space_log_pages",
         "branch_pages",
         "entries",
         "free_pages",

@@ -11,7 +11,7 @@ pub(super) enum Use {
     Branch,
     Leaf,
     Run,
-    Book,
+    FreeSpaceLog,
     Free,
 }
 

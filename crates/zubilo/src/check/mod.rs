@@ -1,9 +1,9 @@
 //! The full check: every page of a snapshot, and the account of all pages of the file.
 //!
-//! It proves that each page is exactly one of: a meta, used by one tree or run or free-space
-//! blob, free, or retired (dead, but seen by some snapshot). It reads every page, verifies number,
+//! It proves that each page is exactly one of: a meta, used by one tree or run or the free-space
+//! log, free, or retired (dead, but seen by some snapshot). It reads every page, verifies number,
 //! birth and checksum, the order of keys within and across pages, separators, levels, counts.
-//! It needs no lock: the snapshot and the books that belong to it are pinned by a read
+//! It needs no lock: the snapshot and the free-space log that belongs to it are pinned by a read
 //! transaction.
 
 mod account;
@@ -13,9 +13,10 @@ mod whole;
 
 use std::sync::Arc;
 
-use crate::env::{Env, EnvInner, ledger};
+use crate::env::{Env, EnvInner};
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
+use crate::space::log::Loaded;
 
 use account::{Account, Use};
 pub use space::SpaceInfo;
@@ -51,8 +52,8 @@ pub struct CheckReport {
     pub branch_pages: u64,
     /// Pages of large values.
     pub run_pages: u64,
-    /// Pages of the free-space books.
-    pub book_pages: u64,
+    /// Pages of the free-space log.
+    pub free_space_log_pages: u64,
     /// Pages that can be used at once.
     pub free_pages: u64,
     /// Dead pages that a snapshot or the steady commit may still see.
@@ -109,7 +110,7 @@ pub struct PageVisit<'w> {
     pub count: u64,
     /// What the pages are.
     pub kind: PageKind,
-    /// The table they belong to; empty for the table of tables, the books and free pages.
+    /// The table they belong to; empty for the table of tables, the free-space log and free pages.
     pub table: &'w [u8],
     /// Distance from the leaves, for pages of trees.
     pub level: u8,
@@ -131,8 +132,8 @@ pub enum PageKind {
     Leaf,
     /// A large value.
     Run,
-    /// The books of free space.
-    Book,
+    /// The free-space log.
+    FreeSpaceLog,
     /// Reusable at once.
     Free,
     /// Dead, but a snapshot still sees it.
@@ -177,13 +178,13 @@ pub(crate) fn run(
         stopped: false,
     };
     walk.all_tables(&meta.main)?;
-    books(&snapshot, &meta, env, &mut account, &mut report, visit)?;
+    free_space(&snapshot, &meta, env, &mut account, &mut report, visit)?;
     account.gaps(&mut report);
     Ok(report)
 }
 
-/// Adds what the books say: their own pages, free pages, retired pages.
-fn books(
+/// Adds what the free-space log says: its own pages, free pages, retired pages.
+fn free_space(
     snapshot: &crate::tree::Snapshot<'_>,
     meta: &crate::env::meta::Meta,
     env: &EnvInner,
@@ -191,29 +192,24 @@ fn books(
     report: &mut CheckReport,
     visit: Visitor<'_>,
 ) -> Result<()> {
-    let loaded = ledger::read(snapshot, meta).and_then(|books| {
-        let mut pins = Vec::new();
-        env.collect_pins(&mut pins);
-        let space = ledger::load_space(snapshot, meta, &books, &pins, env.believable_pages())?;
-        Ok((books, space))
-    });
-    let (books, space) = match loaded {
-        Ok(loaded) => loaded,
+    let mut pins = Vec::new();
+    env.collect_pins(&mut pins);
+    let (log, space) = match meta.load_log(snapshot, &pins, env.believable_pages()) {
+        Ok(Loaded { log, space, .. }) => (log, space),
         Err(error) => {
             let page = match &error {
                 Error::Corrupted { page, .. } => page.0,
                 _ => 0,
             };
-            report.problem(page, None, format!("the free-space books: {error}"));
+            report.problem(page, None, format!("the free-space log: {error}"));
             return Ok(());
         }
     };
-    let blobs = books.chain.iter().chain(meta.base.is_some().then_some(&meta.base));
-    for blob in blobs {
-        let pages = blob.pages(meta.page_shift);
-        report.book_pages += pages;
-        show(visit, blob.first, pages, PageKind::Book, blob.txn, blob.len)?;
-        account.add(blob.first, pages, Use::Book, report, None);
+    for segment in log.segments() {
+        let pages = segment.pages(meta.page_shift);
+        report.free_space_log_pages += pages;
+        show(visit, segment.first, pages, PageKind::FreeSpaceLog, segment.txn, segment.len)?;
+        account.add(segment.first, pages, Use::FreeSpaceLog, report, None);
     }
     let mut shown = Ok(());
     space.for_each_free(&mut |e| {

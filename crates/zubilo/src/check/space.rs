@@ -1,10 +1,11 @@
-//! The account of space alone: what the books say, without reading the pages they speak of.
+//! The space map alone: what the free-space log says, without reading the pages it speaks of.
 
-use crate::env::{Env, ledger};
+use crate::env::Env;
 use crate::error::Result;
 use crate::num::TxnId;
+use crate::space::log::Loaded;
 
-/// Where the pages of the file are, by the books of the newest commit.
+/// Where the pages of the file are, by the free-space log of the newest commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpaceInfo {
@@ -16,26 +17,24 @@ pub struct SpaceInfo {
     pub free_pages: u64,
     /// Dead pages that a snapshot or the steady commit may still see.
     pub retired_pages: u64,
-    /// Pages of the books themselves.
-    pub book_pages: u64,
+    /// Pages of the free-space log itself.
+    pub free_space_log_pages: u64,
 }
 
 impl Env {
-    /// How much of the file is free. Reads the free-space books, not the pages; needs no lock.
+    /// How much of the file is free. Reads the free-space log, not the pages; needs no lock.
     pub fn space(&self) -> Result<SpaceInfo> {
         let env = &self.inner;
         env.check_alive()?;
         let (txn, meta) = crate::copy::pinned(env)?;
         let snapshot = txn.snapshot();
-        let books = ledger::read(&snapshot, &meta)?;
         let mut pins = Vec::new();
         env.collect_pins(&mut pins);
-        let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.believable_pages())?;
+        let Loaded { space, log, .. } = meta.load_log(&snapshot, &pins, env.believable_pages())?;
         let mut info = SpaceInfo { txn: txn.id(), pages: meta.end, ..SpaceInfo::default() };
         space.for_each_free(&mut |extent| info.free_pages += extent.count);
         space.for_each_retired(&mut |retired| info.retired_pages += retired.count);
-        let blobs = books.chain.iter().chain(meta.base.is_some().then_some(&meta.base));
-        info.book_pages = blobs.map(|blob| blob.pages(meta.page_shift)).sum();
+        info.free_space_log_pages = log.pages();
         Ok(info)
     }
 }
@@ -65,7 +64,7 @@ mod tests {
             assert_eq!(space.pages, check.pages);
             assert_eq!(space.free_pages, check.free_pages);
             assert_eq!(space.retired_pages, check.retired_pages);
-            assert_eq!(space.book_pages, check.book_pages);
+            assert_eq!(space.free_space_log_pages, check.free_space_log_pages);
         }
         assert!(reader.as_ref().is_some_and(|r| r.lag() > 0));
         assert!(env.space().unwrap().retired_pages > 0, "the reader holds pages back");

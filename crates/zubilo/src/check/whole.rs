@@ -3,31 +3,29 @@
 //! A weak commit is believed on the same boot, since the kernel has what was written. That holds for
 //! the file it was written to, not for a copy of what a disk held at some moment. In another file it
 //! is believed only if every page it can reach is whole, and is the one that was written there last:
-//! a page may be the older one of the same place and still look right, but the books tell which
+//! a page may be the older one of the same place and still look right, but the free-space log tells which
 //! commit wrote it.
 
 use std::collections::BinaryHeap;
 
-use crate::env::ledger::{self, Books};
 use crate::env::meta::Meta;
 use crate::num::TxnId;
-use crate::space::Extent;
+use crate::space::{Delta, Extent};
 use crate::tree::Snapshot;
 
 use super::account::Account;
 use super::{CheckReport, PageVisit, walk};
 
-/// Which commit has written a page last, as far back as the books go.
+/// Which commit has written a page last, as far back as the free-space log goes.
 struct Births {
     /// Disjoint, ascending.
     spans: Vec<(Extent, u64)>,
 }
 
 impl Births {
-    fn of(books: &Books) -> Births {
-        let deltas = books.deltas.iter();
+    fn of(deltas: &[Delta]) -> Births {
         let mut written: Vec<(Extent, u64)> =
-            deltas.flat_map(|d| d.allocated.iter().map(|e| (*e, d.txn))).collect();
+            deltas.iter().flat_map(|d| d.allocated.iter().map(|e| (*e, d.txn))).collect();
         written.sort_unstable_by_key(|(extent, _)| extent.first);
         let mut spans: Vec<(Extent, u64)> = Vec::new();
         // Those that reach over the place the sweep is at, the youngest on top.
@@ -60,14 +58,11 @@ impl Births {
     }
 }
 
-/// Whether the trees and the books of `meta`'s commit are as they were written. `snapshot` reaches to
-/// its end, which lies within the file; no page of the books lies beyond `believable_pages`.
+/// Whether the trees and the free-space log of `meta`'s commit are as they were written. `snapshot` reaches to
+/// its end, which lies within the file; no page of the log lies beyond `believable_pages`.
 pub(crate) fn is_whole(snapshot: Snapshot<'_>, meta: &Meta, believable_pages: u64) -> bool {
-    let Ok(books) = ledger::read(&snapshot, meta) else { return false };
-    if ledger::load_space(&snapshot, meta, &books, &[], believable_pages).is_err() {
-        return false;
-    }
-    let births = Births::of(&books);
+    let Ok(loaded) = meta.load_log(&snapshot, &[], believable_pages) else { return false };
+    let births = Births::of(&loaded.deltas);
     let mut report = CheckReport { txn: TxnId(meta.txn), pages: meta.end, ..Default::default() };
     let mut account = Account::new(meta.end);
     let mut as_written = |visit: &PageVisit<'_>| {
@@ -87,7 +82,6 @@ pub(crate) fn is_whole(snapshot: Snapshot<'_>, meta: &Meta, believable_pages: u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Delta;
 
     #[test]
     fn the_last_writer_of_a_page_is_known() {
@@ -103,7 +97,7 @@ mod tests {
             delta(7, &[(16, 10), (39, 3)]),
             delta(9, &[(16, 1)]),
         ];
-        let births = Births::of(&Books { chain: Vec::new(), deltas: deltas.clone() });
+        let births = Births::of(&deltas);
         for page in 0..60 {
             let covers = |d: &&Delta| {
                 d.allocated.iter().any(|e| (e.first..e.first + e.count).contains(&page))

@@ -199,7 +199,7 @@ impl Work<'_> {
             if account.end.saturating_sub(target) <= (account.end / GAIN).max(SLACK_MIN) {
                 break;
             }
-            let done = self.walk(Task::Lower(target), account.books_end > target)?;
+            let done = self.walk(Task::Lower(target), account.log_end > target)?;
             self.cut()?;
             let now = self.look()?;
             if done.ended || now.end + now.end / GAIN >= account.end {
@@ -221,11 +221,11 @@ impl Work<'_> {
     }
 
     /// One walk through all tables.
-    fn walk(&mut self, task: Task, fold: bool) -> Result<Done> {
+    fn walk(&mut self, task: Task, rebase: bool) -> Result<Done> {
         let mut walk = Walk::default();
         let mut done = Done::default();
         let mut seen = 0;
-        let mut fold = fold;
+        let mut rebase = rebase;
         loop {
             let (mut txn, account) = self.begin()?;
             if matches!(task, Task::Pack(_)) && account.end > self.start + self.allowance(&account)
@@ -234,8 +234,8 @@ impl Work<'_> {
                 done.ended = true;
                 return Ok(done);
             }
-            if let (Task::Lower(target), true) = (task, std::mem::take(&mut fold)) {
-                txn.fold_books(target);
+            if let (Task::Lower(target), true) = (task, std::mem::take(&mut rebase)) {
+                txn.rebase_log(target);
             }
             let mut meter = Meter {
                 bytes_max: self.step_bytes(),

@@ -1,9 +1,10 @@
 //! The copy without gaps: each tree is built anew from its records.
 
-use crate::env::meta::{BlobRef, META_COUNT, Meta, Trust};
+use crate::env::meta::{META_COUNT, Meta, Trust};
 use crate::env::verify::Verifier;
 use crate::error::{Error, Result};
 use crate::page::{Damage, Items, Order, Set, ValueKind};
+use crate::space::log::LogRoot;
 use crate::space::{Delta, Extent};
 use crate::tree::build::{Builder, Output, PageSink};
 use crate::tree::cursor::Cursor;
@@ -32,18 +33,14 @@ pub(super) fn run(
         digest: 0,
         main,
         end: out.next,
-        base: BlobRef::default(),
-        blob: BlobRef::default(),
-        chain_len: 0,
-        chain_end: out.next,
-        log: Vec::new(),
+        log: LogRoot::default(),
         ..source.clone()
     };
     if meta.end > META_COUNT {
         let all = Extent { first: META_COUNT, count: meta.end - META_COUNT };
         let delta =
             Delta { txn: meta.txn, allocated: vec![all], released: Vec::new(), end: meta.end };
-        delta.encode(&mut meta.log);
+        meta.log = LogRoot::of_one(&delta);
     }
     Ok(meta)
 }

@@ -1,6 +1,5 @@
 //! The copy of pages as they are.
 
-use crate::env::ledger;
 use crate::env::meta::{META_COUNT, Meta, Trust};
 use crate::error::{Error, Result};
 use crate::num::PageNo;
@@ -17,7 +16,7 @@ pub(super) fn meta(source: Meta) -> Meta {
     Meta { trust: Trust::Steady, digest: 0, ..source }
 }
 
-/// Copies every page that the snapshot or its free-space books use.
+/// Copies every page that the snapshot or its free-space log use.
 pub(super) fn run(
     txn: &ReadTxn,
     meta: &Meta,
@@ -25,9 +24,8 @@ pub(super) fn run(
     progress: Progress<'_>,
 ) -> Result<()> {
     let snapshot = txn.snapshot();
-    let books = ledger::read(&snapshot, meta)?;
     // Nobody pins anything in a copy: what is dead there is free.
-    let space = ledger::load_space(&snapshot, meta, &books, &[], txn.env().believable_pages())?;
+    let space = meta.load_log(&snapshot, &[], txn.env().believable_pages())?.space;
     let mut gaps = Vec::new();
     space.for_each_free(&mut |e| gaps.push((e.first, e.first + e.count)));
     gaps.push((meta.end, meta.end));

@@ -1,15 +1,13 @@
 //! The meta page: the state of the store after one commit, in 4 KiB whatever the page size.
 //!
-//! Besides the root it carries the free-space log: the deltas of the last commits, so that a small
-//! commit needs no bookkeeping page of its own. When the log is full it moves to a blob, which
-//! the next meta links to; when the blobs have grown past the size of the map of free space, a new
-//! base map replaces base and blobs. See `docs/commit-and-recovery.md`.
+//! Besides the root it carries the end of the free-space log, see [`crate::space::log`].
 
 use crate::planted::{Bug, has};
 use twox_hash::XxHash3_64;
 
 use crate::num::{load_u32, load_u64};
 use crate::page::Damage;
+use crate::space::log::{LogRoot, Segment, TAIL_MAX};
 use crate::tree::TreeDesc;
 use crate::tree::desc::DESC_SIZE;
 
@@ -18,12 +16,10 @@ pub(crate) const META_SIZE: usize = 4096;
 /// Meta pages in a file: the steady commit's, that of a checkpoint under way, the newest commit's,
 /// and one to write.
 pub(crate) const META_COUNT: u64 = 4;
-/// Bytes that the log may take inside a meta.
-pub(crate) const LOG_CAPACITY: usize = META_SIZE - LOG_AT;
 
 const MAGIC: [u8; 8] = *b"ZUBILO\x1a\n";
 const VERSION: u32 = 1;
-const LOG_AT: usize = 312;
+const TAIL_AT: usize = META_SIZE - TAIL_MAX;
 
 /// How far the commit of a meta can be trusted after a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,27 +30,6 @@ pub(crate) enum Trust {
     Steady = 1,
     /// If the digest of its pages is right: pages and meta shared one flush.
     Verified = 2,
-}
-
-/// A blob of bookkeeping in the file: pages without header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct BlobRef {
-    /// First page; 0 is none.
-    pub(crate) first: u64,
-    pub(crate) len: u64,
-    pub(crate) checksum: u64,
-    /// Transaction that wrote it.
-    pub(crate) txn: u64,
-}
-
-impl BlobRef {
-    pub(crate) fn is_some(&self) -> bool {
-        self.first != 0
-    }
-
-    pub(crate) fn pages(&self, shift: u32) -> u64 {
-        self.len.div_ceil(1 << shift)
-    }
 }
 
 /// Bounds and steps of the file's size, in bytes.
@@ -85,16 +60,10 @@ pub(crate) struct Meta {
     /// Of a verified commit: XXH3-64 over the pages it wrote, in ascending order. Of a weak one: the
     /// file it was written to (`DataFile::home`).
     pub(crate) digest: u64,
-    pub(crate) base: BlobRef,
-    pub(crate) blob: BlobRef,
-    /// Bytes in the chain of blobs since the base.
-    pub(crate) chain_len: u64,
-    /// The furthest end in base and log: ends may come down between them.
-    pub(crate) chain_end: u64,
     /// Identity for the next table.
     pub(crate) next_table: u32,
-    /// Encoded deltas, oldest first.
-    pub(crate) log: Vec<u8>,
+    /// The end of the free-space log.
+    pub(crate) log: LogRoot,
 }
 
 struct Writer<'a>(&'a mut [u8], usize);
@@ -110,14 +79,10 @@ impl Writer<'_> {
     fn words(&mut self, words: &[u64]) {
         words.iter().for_each(|w| self.bytes(&w.to_le_bytes()));
     }
-
-    fn blob(&mut self, blob: &BlobRef) {
-        self.words(&[blob.first, blob.len, blob.checksum, blob.txn]);
-    }
 }
 
 impl Meta {
-    /// As stored. The log must fit ([`LOG_CAPACITY`]).
+    /// As stored. The tail of the log must fit ([`TAIL_MAX`]).
     pub(crate) fn encode(&self) -> Box<[u8; META_SIZE]> {
         let mut page = Box::new([0u8; META_SIZE]);
         let mut w = Writer(page.as_mut_slice(), 8);
@@ -131,15 +96,14 @@ impl Meta {
         w.bytes(&self.main.to_bytes());
         w.words(&self.canary);
         w.words(&[self.digest]);
-        w.blob(&self.base);
-        w.blob(&self.blob);
-        w.words(&[self.chain_len]);
+        let LogRoot { newest, newest_delta, tail } = &self.log;
+        w.words(&[newest.first, newest.len, newest.checksum, newest.txn]);
         w.bytes(&self.next_table.to_le_bytes());
-        w.bytes(&(self.log.len() as u32).to_le_bytes());
-        w.words(&[self.chain_end]);
-        debug_assert!(w.1 <= LOG_AT && self.log.len() <= LOG_CAPACITY);
-        w.1 = LOG_AT;
-        w.bytes(&self.log);
+        w.bytes(&newest_delta.to_le_bytes());
+        w.bytes(&(tail.len() as u32).to_le_bytes());
+        debug_assert!(w.1 <= TAIL_AT && tail.len() <= TAIL_MAX);
+        w.1 = TAIL_AT;
+        w.bytes(tail);
         let checksum = XxHash3_64::oneshot(&page[8..]);
         page[..8].copy_from_slice(&checksum.to_le_bytes());
         page
@@ -162,20 +126,17 @@ impl Meta {
         let chunk = |at: usize| -> [u8; 16] {
             page.get(at..).and_then(|b| b.first_chunk()).copied().unwrap_or_default()
         };
-        let blob = |at: usize| BlobRef {
-            first: word(at),
-            len: word(at + 8),
-            checksum: word(at + 16),
-            txn: word(at + 24),
-        };
+        let short = |at: usize| load_u32(page, at).unwrap_or_default();
         let trust = match page[21] {
             0 => Trust::Weak,
             1 => Trust::Steady,
             2 => Trust::Verified,
             _ => return Err(Damage("an unknown kind of commit")),
         };
-        let log_len = load_u32(page, 300).unwrap_or_default() as usize;
-        let log = page.get(LOG_AT..LOG_AT + log_len).ok_or(Damage("the log does not fit"))?;
+        let tail = page.get(TAIL_AT..TAIL_AT + short(264) as usize);
+        let tail = tail.ok_or(Damage("the end of the free-space log does not fit"))?;
+        let newest =
+            Segment { first: word(224), len: word(232), checksum: word(240), txn: word(248) };
         let meta = Meta {
             page_shift: u32::from(page[20]),
             trust,
@@ -192,12 +153,8 @@ impl Meta {
             main: TreeDesc::from_bytes(&page[104..104 + DESC_SIZE])?,
             canary: [word(184), word(192), word(200), word(208)],
             digest: word(216),
-            base: blob(224),
-            blob: blob(256),
-            chain_len: word(288),
-            chain_end: word(304),
-            next_table: load_u32(page, 296).unwrap_or_default(),
-            log: log.to_vec(),
+            next_table: short(256),
+            log: LogRoot { newest, newest_delta: short(260), tail: tail.to_vec() },
         };
         meta.check()?;
         Ok(meta)
@@ -205,15 +162,13 @@ impl Meta {
 
     fn check(&self) -> Result<(), Damage> {
         let last = 1 << (62 - self.page_shift.min(16));
-        let end_fits = self.end >= META_COUNT && self.end <= last && self.chain_end <= last;
+        let end_fits = self.end >= META_COUNT && self.end <= last;
         if !(12..=16).contains(&self.page_shift) || !end_fits {
             return Err(Damage("the meta holds impossible sizes"));
         }
-        for blob in [&self.base, &self.blob] {
-            let pages = blob.pages(self.page_shift);
-            if blob.is_some() && blob.first.checked_add(pages).is_none_or(|e| e > self.end) {
-                return Err(Damage("the meta leads outside the store"));
-            }
+        let log = &self.log.newest;
+        if log.first.checked_add(log.pages(self.page_shift)).is_none_or(|e| e > self.end) {
+            return Err(Damage("the meta leads outside the store"));
         }
         if self.txn == 0 || self.txn >= 1 << 61 {
             return Err(Damage("an impossible transaction number"));
@@ -244,12 +199,12 @@ mod tests {
             main: TreeDesc::empty(1, TreeOptions { order: 0, align: 1, flags: 0 }),
             canary: [1, 2, 3, 4],
             digest: 5,
-            base: BlobRef { first: 6, len: 7, checksum: 8, txn: 9 },
-            blob: BlobRef { first: 10, len: 11, checksum: 12, txn: 13 },
-            chain_len: 14,
-            chain_end: 2000,
             next_table: 15,
-            log: vec![1, 2, 3],
+            log: LogRoot {
+                newest: Segment { first: 6, len: 7, checksum: 8, txn: 9 },
+                newest_delta: 2,
+                tail: vec![1, 2, 3],
+            },
         }
     }
 
@@ -257,7 +212,7 @@ mod tests {
     fn metas_survive_the_round_trip() {
         let mut meta = sample();
         assert_eq!(Meta::decode(meta.encode().as_slice()), Ok(meta.clone()));
-        meta.log = vec![0xab; LOG_CAPACITY];
+        meta.log.tail = vec![0xab; TAIL_MAX];
         assert_eq!(Meta::decode(meta.encode().as_slice()), Ok(meta));
     }
 

@@ -3,15 +3,15 @@
 //! [`Env`] is a cheap handle on [`EnvInner`], which lives as long as any handle or transaction.
 //! One process opens a file once: a second open of the same file gives the same store. Modules
 //! here own one thing each: `open` brings a file to life, `meta`/`metas` the anchors of commits,
-//! `ledger` the free-space books, `checkpoint` weak commits becoming steady, `flusher` the thread
+//! `free_space` the way to the free-space log, `checkpoint` weak commits becoming steady, `flusher` the thread
 //! that asks for it, `scrub` the thread that looks for damage, `log` the messages to the caller.
 
 mod adopt;
 pub(crate) mod checkpoint;
 pub(crate) mod flusher;
+mod free_space;
 pub(crate) mod geometry;
 pub(crate) mod info;
-pub(crate) mod ledger;
 pub(crate) mod log;
 pub(crate) mod meta;
 pub(crate) mod metas;
@@ -31,6 +31,7 @@ use crate::planted::{Bug, has};
 use crate::platform::{self, DataFile};
 use crate::shared::{RootWords, Shared, Word};
 use crate::space::Space;
+use crate::space::log::FreeSpaceLog;
 use crate::sync::Ordering;
 use crate::tree::TreeDesc;
 use crate::tree::desc::DESC_WORDS;
@@ -40,7 +41,7 @@ use crate::txn::{ReadTxn, Reader, WriteTxn};
 pub(crate) use self::adopt::adopt;
 use self::flusher::Flusher;
 use self::log::Level;
-use self::meta::{BlobRef, Meta};
+use self::meta::Meta;
 use self::options::{Durability, Options};
 use self::scrub::{ScrubReport, Scrubber};
 use self::verify::Verifier;
@@ -86,8 +87,7 @@ pub(crate) struct WriterState {
     pub(crate) space: Space,
     /// The meta of the newest commit.
     pub(crate) meta: Meta,
-    /// Blobs behind its log, newest first.
-    pub(crate) chain: Vec<BlobRef>,
+    pub(crate) log: FreeSpaceLog,
     pub(crate) arena: Option<Arena>,
     /// The last commit found no long run; see `txn::clean`.
     pub(crate) scattered: bool,

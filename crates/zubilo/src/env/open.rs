@@ -12,17 +12,18 @@ use crate::num::PageNo;
 use crate::planted::{Bug, has};
 use crate::platform::{self, Advice, DataFile, OpenFile, WritableMap};
 use crate::shared::{Role, Shared, Word};
+use crate::space::log::{self, LogRoot};
 use crate::sync::Ordering;
 use crate::tree::{Snapshot, TreeDesc, TreeOptions};
 
 use super::flusher::{Closer, Flusher};
 use super::log::Level;
-use super::meta::{BlobRef, META_COUNT, Meta, Trust};
+use super::meta::{META_COUNT, Meta, Trust};
 use super::metas::{self, Found, SlotState};
 use super::options::{DEFAULT_RESERVE, Durability, Options, VerifyReads};
 use super::scrub::Scrubber;
 use super::verify::Verifier;
-use super::{Env, EnvInner, Root, ledger, registry};
+use super::{Env, EnvInner, Root, registry};
 
 pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
     check(&options)?;
@@ -349,7 +350,7 @@ fn is_whole(data: &dyn DataFile, meta: &Meta) -> bool {
     crate::check::is_whole(snapshot, meta, believable_pages(data, meta.page_shift))
 }
 
-/// Pages that the books of a believable store speak of. More than it may have now: it may have
+/// Pages that the free-space log of a believable store speaks of. More than it may have now: it may have
 /// shrunk, and be opened with less address space.
 pub(super) fn believable_pages(data: &dyn DataFile, shift: u32) -> u64 {
     data.reserved().max(DEFAULT_RESERVE) >> shift
@@ -357,20 +358,14 @@ pub(super) fn believable_pages(data: &dyn DataFile, shift: u32) -> u64 {
 
 /// Compares the digest of a commit with the pages it wrote.
 fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
-    let log = ledger::decode_log(&meta.log, 0).ok()?;
-    let delta = log.last().filter(|d| d.txn == meta.txn)?;
     // SAFETY: the caller checked `end` against file and map; nobody else has the store open.
     let snapshot = unsafe { Snapshot::new(data.base(), meta.page_shift, meta.end, meta.txn, None) };
+    // Segments of the log are verified on the way.
+    let delta = log::newest_delta(&snapshot, &meta.log_of()).ok()?;
     let mut hasher = XxHash3_64::new();
     for extent in &delta.allocated {
         let len = extent.count.checked_shl(meta.page_shift)?;
         hasher.write(snapshot.bytes(extent.first, len)?);
-    }
-    let blobs = [&meta.base, &meta.blob];
-    for blob in blobs.into_iter().filter(|b| b.is_some() && b.txn == meta.txn) {
-        if XxHash3_64::oneshot(snapshot.bytes(blob.first, blob.len)?) != blob.checksum {
-            return Some(false);
-        }
     }
     Some(hasher.finish() == meta.digest)
 }
@@ -435,12 +430,8 @@ fn create(
         main: TreeDesc::empty(0, TreeOptions { order: 0, align: 1, flags: 0 }),
         canary: [0; 4],
         digest: 0,
-        base: BlobRef::default(),
-        blob: BlobRef::default(),
-        chain_len: 0,
-        chain_end: META_COUNT,
         next_table: 1,
-        log: Vec::new(),
+        log: LogRoot::default(),
     };
     let first = (META_COUNT << shift).next_multiple_of(64 << 10);
     if first > data.reserved().min(meta.geometry.upper) {

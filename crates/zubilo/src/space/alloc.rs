@@ -60,14 +60,6 @@ impl Space {
         (pages - tail <= limit.saturating_sub(self.end)).then(|| self.take_tail(pages, tail))
     }
 
-    /// Takes one run as low in the file as there is one, else the tail.
-    pub(crate) fn allocate_low_run(&mut self, pages: u64, limit: u64) -> Option<Extent> {
-        match self.take_below(pages, self.end) {
-            Some(first) => Some(Extent { first, count: pages }),
-            None => self.allocate_run(pages, limit),
-        }
-    }
-
     /// Takes the lowest run of free pages that ends at page `end` or before.
     pub(crate) fn take_below(&mut self, pages: u64, end: u64) -> Option<u64> {
         let cold = self.free.find_run(pages, 0, Within::Cold);
@@ -80,13 +72,9 @@ impl Space {
         Some(first)
     }
 
-    /// Whether a run of free pages ends at page `end` or before.
-    pub(crate) fn has_below(&mut self, pages: u64, end: u64) -> bool {
-        let found = self.take_below(pages, end);
-        if let Some(first) = found {
-            self.free.insert(first, pages);
-        }
-        found.is_some()
+    /// Free pages before page `end`.
+    pub(crate) fn free_below(&self, end: u64) -> u64 {
+        self.free.bits().count(0, end)
     }
 
     fn fit(&mut self, pages: u64) -> Option<u64> {
@@ -114,7 +102,7 @@ impl Space {
         Extent { first, count: pages }
     }
 
-    /// Lists what was taken; what cannot be listed is lost to this account.
+    /// Lists what was taken; what cannot be listed is lost to this map.
     fn note(&mut self, extent: Extent, taken: &mut Vec<Extent>) {
         self.lacks_memory |= !append(taken, extent);
     }

@@ -1,4 +1,4 @@
-//! The persisted forms: deltas (in commit records) and bases (whole accounts).
+//! The persisted forms: deltas (of one commit each) and bases (the whole space map).
 //!
 //! Both are sequences of LEB128 numbers; pages are written as gaps, transactions as ages. Decoders
 //! bound every sum and reserve no memory that the bytes present could not fill.
@@ -11,14 +11,19 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(bytes: &'a [u8]) -> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    fn number(&mut self) -> Result<u64, Malformed> {
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub(super) fn number(&mut self) -> Result<u64, Malformed> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
-            let (&byte, rest) = self.rest.split_first().ok_or(Malformed("account cut short"))?;
+            let (&byte, rest) =
+                self.rest.split_first().ok_or(Malformed("the free-space log is cut short"))?;
             self.rest = rest;
             let bits = u64::from(byte & 0x7f);
             if shift == 63 && bits > 1 {
@@ -51,7 +56,7 @@ fn varint_len(value: u64) -> usize {
     (70 - (value | 1).leading_zeros() as usize) / 7
 }
 
-fn put(out: &mut Vec<u8>, mut value: u64) {
+pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -69,12 +74,12 @@ fn unzigzag(value: u64) -> i64 {
 
 impl Delta {
     /// Appends the delta; released entries are written in page order.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
         self.numbers(&mut |value| put(out, value));
     }
 
     /// The exact length of `encode`.
-    pub(crate) fn encoded_len(&self) -> usize {
+    pub(super) fn encoded_len(&self) -> usize {
         let mut length = 0;
         self.numbers(&mut |value| length += varint_len(value));
         length
@@ -115,7 +120,7 @@ impl Delta {
     }
 
     /// Reads a delta off the front of `bytes`; also the number of bytes it took.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<(Delta, usize), Malformed> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<(Delta, usize), Malformed> {
         let mut reader = Reader::new(bytes);
         let txn = reader.number()?;
         let end = pages(reader.number()?, 0)?;
@@ -153,7 +158,7 @@ impl Delta {
 }
 
 /// A list with room for so many.
-fn room<T>(items: usize) -> Result<Vec<T>, Malformed> {
+pub(super) fn room<T>(items: usize) -> Result<Vec<T>, Malformed> {
     let mut list = Vec::new();
     list.try_reserve_exact(items).map_err(|_| Malformed::NO_MEMORY)?;
     Ok(list)
@@ -167,9 +172,9 @@ fn overlapping(extents: &[Extent]) -> Result<bool, Malformed> {
 }
 
 impl Space {
-    /// Appends the whole account: end, free extents, retired entries in page order. Equal accounts
-    /// give equal bytes.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    /// Appends the whole map: end, free extents, retired entries in page order. Equal maps give equal
+    /// bytes.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
         put(out, self.end);
         put(out, self.free.bits().runs());
         let mut at = 0;
@@ -231,9 +236,12 @@ impl Space {
             + entries as usize * 2 * age
     }
 
-    /// Reads an account back; `max_end` is the number of pages in the file. Zeros may follow.
-    pub(crate) fn decode(bytes: &[u8], pins: &[u64], max_end: u64) -> Result<Space, Malformed> {
-        let mut reader = Reader::new(bytes);
+    /// Reads a map back; no page lies at or beyond `max_end`.
+    pub(super) fn decode(
+        reader: &mut Reader<'_>,
+        pins: &[u64],
+        max_end: u64,
+    ) -> Result<Space, Malformed> {
         let end = reader.number()?;
         if end > max_end.min(PAGES_MAX) {
             return Err(Malformed("end of space beyond the file"));
@@ -245,14 +253,14 @@ impl Space {
         }
         let mut at = 0;
         for index in 0..reader.items(2)? {
-            let run = gap_and_count(&mut reader, at, index > 0, end)?;
+            let run = gap_and_count(reader, at, index > 0, end)?;
             space.free.insert(run.first, run.count);
             at = run.end();
         }
         let newest = reader.number()?;
         let mut at = 0;
         for _ in 0..reader.items(4)? {
-            let run = gap_and_count(&mut reader, at, false, end)?;
+            let run = gap_and_count(reader, at, false, end)?;
             at = run.end();
             let death = newest.checked_sub(reader.number()?);
             let death = death.ok_or(Malformed("death before time"))?;
@@ -262,9 +270,6 @@ impl Space {
                 return Err(Malformed("page both free and retired"));
             }
             space.retire_one(Retired { first: run.first, count: run.count, birth, death });
-        }
-        if reader.rest.iter().any(|&byte| byte != 0) {
-            return Err(Malformed("bytes after the account"));
         }
         Ok(space)
     }

@@ -5,9 +5,10 @@
 //! *pinned*: by a live reader, by the last steady commit, or by a flush that is about to make a
 //! commit steady.
 //!
-//! This module owns the account of every page below `end`: used, retired (replaced, but still
-//! seen), or free. It is pure data: no file, no lock, no clock. `docs/free-space.md` tells the
-//! whole story with figures; read in the order `mod`, `alloc`, `replay`, `codec`, `free_map`, `bits`.
+//! This module owns the *space map*, which knows of every page below `end` whether it is used, retired
+//! (replaced, but still seen), or free, and the *free-space log*, from which the map is loaded. It knows
+//! no file, lock or clock. `docs/free-space.md` tells the whole story with figures; read in the order
+//! `mod`, `alloc`, `log`, `replay`, `codec`, `free_map`, `bits`.
 //!
 //! Invariants:
 //! 1. No page is both free and retired; neither kind lies at or above `end`.
@@ -26,6 +27,7 @@ mod alloc;
 mod bits;
 mod codec;
 mod free_map;
+pub(crate) mod log;
 mod replay;
 #[cfg(test)]
 mod tests;
@@ -72,7 +74,7 @@ impl Retired {
     }
 }
 
-/// What one commit did to the account of pages; part of its commit record.
+/// What one commit did to the space map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Delta {
     /// The transaction.
@@ -129,7 +131,7 @@ struct Bucket {
     entries: Vec<Retired>,
 }
 
-/// The account of all pages of a store.
+/// The space map: the state of all pages of a store.
 #[derive(Clone, Default)]
 pub(crate) struct Space {
     end: u64,
@@ -170,7 +172,7 @@ impl Space {
         Space { end: end.min(PAGES_MAX), ..Space::default() }
     }
 
-    /// Whether something is missing for want of memory. The account is of no use then.
+    /// Whether something is missing for want of memory. The map is of no use then.
     pub(crate) fn lacks_memory(&self) -> bool {
         self.lacks_memory
     }

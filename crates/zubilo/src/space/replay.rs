@@ -1,4 +1,4 @@
-//! Following other processes, and rebuilding the account at open: both apply deltas.
+//! Following other processes, and rebuilding the space map: both apply deltas.
 //!
 //! A delta may take pages that are still retired here: the process that made it saw fewer pins. The
 //! entries of such pages are out of date from then on, and the page may be retired again. While
@@ -9,7 +9,7 @@ use super::{Delta, Extent, Malformed, PAGES_MAX, Retired, Space};
 
 impl Space {
     /// Takes over commits of other processes, oldest first; `used` are pages that no delta mentions
-    /// (bookkeeping blobs). Call `set_pins` first: then what those processes could take is free here
+    /// (segments of the free-space log). Call `set_pins` first: then what those processes could take is free here
     /// as well, and the call costs no more than `retire`. Refuses what does not fit `max_end`, the
     /// file's number of pages, and is of no use after that.
     pub(crate) fn follow(
@@ -29,7 +29,7 @@ impl Space {
         }
         for extent in used {
             if extent.first.checked_add(extent.count).is_none_or(|end| end > max_end) {
-                return Err(Malformed("bookkeeping pages beyond the file"));
+                return Err(Malformed("a segment of the free-space log leads outside the store"));
             }
             self.raise_end(extent.end());
             stale |= self.make_used(extent.first, extent.count);
@@ -38,27 +38,6 @@ impl Space {
             self.purge();
         }
         if self.lacks_memory { Err(Malformed::NO_MEMORY) } else { Ok(()) }
-    }
-
-    /// Rebuilds the account at open: the base, if any, then deltas and pages as in `follow`.
-    pub(crate) fn load(
-        base: Option<&[u8]>,
-        start_end: u64,
-        deltas: &[Delta],
-        used: &[Extent],
-        pins: &[u64],
-        max_end: u64,
-    ) -> Result<Space, Malformed> {
-        if start_end > max_end.min(PAGES_MAX) {
-            return Err(Malformed("end of space beyond the file"));
-        }
-        let mut space = match base {
-            Some(bytes) => Space::decode(bytes, pins, max_end)?,
-            None => Space::new(start_end),
-        };
-        space.set_pins(pins);
-        space.follow(deltas, used, max_end)?;
-        Ok(space)
     }
 
     /// Applies a delta, leaving outdated entries in the buckets; true if there are any.

@@ -3,7 +3,7 @@
 //! Order of things, and why:
 //! 1. descriptors of changed tables go into the main tree, which may dirty more pages;
 //! 2. pages are allocated (now their number is known), laid out and handed to the kernel;
-//! 3. the books are completed: what was allocated, what died;
+//! 3. what was allocated and what died goes into the free-space log;
 //! 4. the meta is handed to the kernel; in SYNC one flush makes pages and meta durable together.
 //!    That is allowed only on top of a steady commit and for a commit small enough to be verified
 //!    at open; else the pages are flushed before the meta is written;
@@ -58,10 +58,10 @@ impl WriteTxn {
             return Ok(TxnId(self.base.txn));
         }
         self.env.check_writable()?;
-        // Until the commit stands the in-memory books are half-way; the file's are right.
+        // Until the commit stands the space map in memory is half-way; the file's log is right.
         self.forget_state = true;
         let result = self.commit_changes();
-        self.forget_state = result.is_err() && !has(Bug::BooksKeptAfterError);
+        self.forget_state = result.is_err() && !has(Bug::MapKeptAfterError);
         let txn = result?;
         self.audit(txn)?;
         Ok(txn)
@@ -97,7 +97,7 @@ impl WriteTxn {
         let pieces = allocated.len();
         let mut meta = self.next_meta()?;
         let released = self.released(meta.txn)?;
-        let booked = self.book(&mut meta, allocated, released)?;
+        let log_pages = self.log_commit(&mut meta, allocated, released)?;
         meta.digest = digest.unwrap_or(0);
         if let Some(state) = &mut self.state {
             state.scattered = pieces > PIECES;
@@ -106,9 +106,8 @@ impl WriteTxn {
         self.env.log(Level::Debug, what);
         // Asked again, not anew: a checkpoint may have made the commit before steady meanwhile, and
         // then there is no digest.
-        let one_flush =
-            digest.is_some() && booked.in_log && !spilled && self.verifiable(pages + booked.pages);
-        self.seal(meta, one_flush, bytes + (booked.pages << self.env.shift))
+        let one_flush = digest.is_some() && !spilled && self.verifiable(pages + log_pages);
+        self.seal(meta, one_flush, bytes + (log_pages << self.env.shift))
     }
 
     /// Puts the descriptors of changed tables under their names.
@@ -178,7 +177,7 @@ impl WriteTxn {
         Ok((extents, digest))
     }
 
-    /// The meta of this commit, but for books and digest.
+    /// The meta of this commit, but for free-space log and digest.
     fn next_meta(&self) -> Result<Meta> {
         let state = self.state.as_ref().ok_or(Error::TxnBroken)?;
         let mut meta = state.meta.clone();
@@ -192,10 +191,10 @@ impl WriteTxn {
     }
 
     /// What the trees have set free must be pages in use, each once. Damaged trees share pages, or
-    /// hold some that the books call free: that must not bring the books into disorder too.
+    /// hold some that the space map calls free: that must not bring the map into disorder too.
     fn check_freed(&mut self) -> Result<()> {
         let state = self.state.as_ref().ok_or(Error::TxnBroken)?;
-        // Sorted here once, as the books are written, instead of there for each use.
+        // Sorted here once, as the log wants them, instead of there for each use.
         self.ws.freed.sort_unstable_by_key(|f| f.first);
         let mut from = META_COUNT;
         for freed in &self.ws.freed {

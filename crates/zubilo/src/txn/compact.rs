@@ -11,7 +11,7 @@ use crate::tree::compact::{LowerRun, Meter, Part, Spot, Task, advance, verify_wa
 use crate::tree::cursor::Cursor;
 use crate::tree::{Pages, Ref, RunRef, lookup, run};
 
-use super::layout::write_blob;
+use super::layout::write_padded;
 use super::options::TableOptions;
 use super::write::{MAIN, WriteTxn};
 
@@ -23,8 +23,8 @@ const LOOKS: u64 = 1024;
 pub(super) struct Compaction {
     /// Pages are taken from below.
     pub(super) low: bool,
-    /// The books are written anew with this commit.
-    pub(super) fold: bool,
+    /// The free-space log begins anew with this commit.
+    pub(super) rebase: bool,
     /// There is something to commit even if no tree has changed: the end.
     pub(super) cut: bool,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Walk {
     spot: Spot,
 }
 
-/// The account of pages as the transaction found it, in pages.
+/// The space map as the transaction found it, in pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Account {
     /// The first page never used.
@@ -45,8 +45,8 @@ pub(crate) struct Account {
     pub(crate) free: u64,
     /// Replaced, but somebody may still read them.
     pub(crate) retired: u64,
-    /// Where the last page of the books ends.
-    pub(crate) books_end: u64,
+    /// Where the last page of the free-space log ends.
+    pub(crate) log_end: u64,
 }
 
 impl Account {
@@ -66,26 +66,22 @@ impl WriteTxn {
         self.check()?;
         self.compaction.low = true;
         self.look_for_pins()?;
-        let shift = self.env.shift;
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         state.space.trim_tail(META_COUNT);
-        let meta = &state.meta;
-        let base = meta.base.is_some().then_some(&meta.base);
-        let books = state.chain.iter().chain(base).map(|b| b.first + b.pages(shift));
         Ok(Account {
             end: state.space.end(),
             free: state.space.free_pages(),
             retired: state.space.retired_pages(),
-            books_end: books.max().unwrap_or(0),
+            log_end: state.log.pages_end(),
         })
     }
 
-    /// The books are to be written anew, if there are free pages for them before page `end`.
-    pub(crate) fn fold_books(&mut self, end: u64) {
+    /// The free-space log is to begin anew, if there are free pages for it before page `end`.
+    pub(crate) fn rebase_log(&mut self, end: u64) {
         if let Some(state) = &mut self.state {
-            // What the commit itself changes makes them longer.
+            // What the commit itself changes makes it longer.
             let pages = (state.space.encoded_len_bound() as u64 >> self.env.shift) + 2;
-            self.compaction.fold = state.space.has_below(pages, end);
+            self.compaction.rebase = state.space.free_below(end) >= pages;
         }
     }
 
@@ -234,7 +230,7 @@ impl LowerRun for LowRuns<'_> {
         let view = ws.view();
         let value = view.run(holder, old)?;
         old.verify(value).map_err(Ref(old.first).damaged())?;
-        write_blob(self.env, first, value)?;
+        write_padded(self.env, first, value)?;
         let checksum = run::checksum(value);
         Ok(Some(RunRef { first, len: old.len, checksum, birth: ws.txn() }))
     }

@@ -396,7 +396,7 @@ impl<'w> Batch<'w> {
 }
 
 /// Writes bytes of their own to allocated pages, padded with zeros to whole pages.
-pub(super) fn write_blob(env: &EnvInner, first: u64, bytes: &[u8]) -> Result<()> {
+pub(super) fn write_padded(env: &EnvInner, first: u64, bytes: &[u8]) -> Result<()> {
     let pad = padding(bytes.len(), env.page_size());
     let mut batch = Batch::new(env, 2)?;
     batch.add(first << env.shift, bytes)?;

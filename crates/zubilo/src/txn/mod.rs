@@ -3,7 +3,7 @@
 //! * Reading: `read` snapshots, `reader` one after the other in one place.
 //! * The one `write` transaction: what it does to `records`, `replace` the changes that hand back what was
 //!   there, `nested` levels, `spill` for more than memory holds, and its `commit`, for which `layout` gives
-//!   pages their places, `books` writes the accounts, `clean` keeps room and `audit` checks what came of it.
+//!   pages their places, `places` chooses them, `clean` keeps room and `audit` checks what came of it.
 //!   `group` lets many threads share one, `compact` makes it a part of compaction.
 //! * Tables in both: `table` what they have in common for users, `write_table` and `table_id` for changes,
 //!   `options` what is fixed when one is created, `handle` tables known beyond their transaction, `counted`
@@ -11,7 +11,6 @@
 //! * `marks`: what users keep beside records; `limit`: how far the file may grow. `raw`: all of it for the C interface.
 
 mod audit;
-mod books;
 mod clean;
 mod commit;
 pub(crate) mod compact;
@@ -24,6 +23,7 @@ mod limit;
 mod marks;
 mod nested;
 mod options;
+mod places;
 pub(crate) mod raw;
 mod read;
 mod reader;

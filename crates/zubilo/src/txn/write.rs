@@ -11,10 +11,11 @@ use crate::env::flusher;
 use crate::env::meta::{Meta, StoredGeometry};
 use crate::env::metas;
 use crate::env::options::Geometry;
-use crate::env::{EnvInner, Root, WriterState, ledger};
+use crate::env::{EnvInner, Root, WriterState};
 use crate::error::{Error, Result};
 use crate::num::TxnId;
 use crate::page::ValueKind;
+use crate::space::log::Loaded;
 use crate::tree::desc::OF_VALUES;
 use crate::tree::insert::{Shape, put};
 use crate::tree::{Snapshot, Tree, TreeDesc, lookup, remove};
@@ -160,7 +161,7 @@ impl WriteTxn {
         let stored = self.state.as_ref().map(|s| s.meta.geometry);
         self.main.desc != self.base.main
             || self.compaction.cut
-            || self.compaction.fold
+            || self.compaction.rebase
             || self.canary != self.base.canary
             || stored != Some(self.geometry)
             || self.tables.iter().any(|t| !t.gone && t.tree.desc != t.stored)
@@ -429,17 +430,16 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     let snapshot = unsafe { Snapshot::new(env.data.base(), env.shift, meta.end, meta.txn, None) };
     let mut arena = None;
     if let Some(mut state) = kept {
-        let WriterState { space, chain, meta: known, .. } = &mut *state;
-        let metas = (&*known, &meta);
-        if ledger::catch_up(&snapshot, metas, space, chain, &pins, env.believable_pages())? {
+        let WriterState { space, log, meta: known, .. } = &mut *state;
+        let (log_of, pages_max) = (meta.log_of(), env.believable_pages());
+        if log.catch_up(&snapshot, known.txn, &log_of, space, &pins, pages_max)? {
             (state.meta, state.pins) = (meta, pins);
             return Ok(state);
         }
         arena = state.arena.take();
     }
-    let books = ledger::read(&snapshot, &meta)?;
-    let space = ledger::load_space(&snapshot, &meta, &books, &pins, env.believable_pages())?;
-    Ok(Box::new(WriterState { space, meta, chain: books.chain, arena, scattered: false, pins }))
+    let Loaded { log, space, .. } = meta.load_log(&snapshot, &pins, env.believable_pages())?;
+    Ok(Box::new(WriterState { space, meta, log, arena, scattered: false, pins }))
 }
 
 fn newest_meta(env: &EnvInner, newest: u64) -> Result<Meta> {

@@ -69,7 +69,7 @@ fn compact(env: &Env, options: &CompactOptions, what: &str) -> CompactReport {
     report
 }
 
-/// Bytes of the pages that tables and books need.
+/// Bytes of the pages that tables and the free-space log need.
 fn live(env: &Env) -> u64 {
     let space = env.space().unwrap();
     (space.pages - space.free_pages - space.retired_pages) * env.page_size() as u64

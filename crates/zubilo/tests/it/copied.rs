@@ -30,7 +30,7 @@ fn a_copy_after_a_kill_loses_nothing() {
     let path = dir.path().join("store");
     let env = open(&path);
     put_all(&env, "t", (0..500).map(|i| record(i, 0)));
-    // Some with, some without a steady point behind them, and enough for a new base of the books.
+    // Some with, some without a steady point behind them, and enough for a new base of the free-space log.
     for rounds in [0, 3, 1500] {
         (1..=rounds).for_each(|round| change(&env, round));
         let expected = contents(&env.read().unwrap());

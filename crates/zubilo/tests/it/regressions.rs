@@ -195,7 +195,7 @@ fn the_greatest_step_of_growth_is_harmless() {
     check(&env, "with the greatest step");
 }
 
-/// The bounds of the free-space books were those of the address space of this open, while the books
+/// The bounds of the free-space log were those of the address space of this open, while the log
 /// still spoke of the time when the store was larger.
 #[test]
 fn a_store_that_has_shrunk_opens_with_less_address_space() {

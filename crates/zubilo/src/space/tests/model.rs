@@ -203,7 +203,7 @@ impl World {
     fn reload(&self) -> Space {
         let base = self.base.as_ref().map(|(bytes, _)| bytes.as_slice());
         let used: Vec<Extent> = self.base.iter().map(|(_, extent)| *extent).collect();
-        Space::load(base, self.start, &self.deltas, &used, &self.pins(), self.limit).unwrap()
+        super::load(base, self.start, &self.deltas, &used, &self.pins(), self.limit).unwrap()
     }
 
     fn check(&mut self) {
@@ -216,7 +216,7 @@ impl World {
         self.agrees(&reloaded);
         let mut bytes = Vec::new();
         reloaded.encode(&mut bytes);
-        let decoded = Space::decode(&bytes, &pins, self.limit).unwrap();
+        let decoded = super::decode(&bytes, &pins, self.limit).unwrap();
         self.agrees(&decoded);
         let mut again = Vec::new();
         decoded.encode(&mut again);

@@ -82,7 +82,7 @@ fn whole_account() {
         space.encode(&mut bytes);
         bytes.len() as u64
     });
-    time("decode", &mut || Space::decode(&bytes, &[], PAGES).unwrap().free_pages());
+    time("decode", &mut || super::decode(&bytes, &[], PAGES).unwrap().free_pages());
     time("window(256)", &mut || space.window(256).unwrap().1);
     time("window(1024)", &mut || space.window(1024).unwrap().1);
     let mut big = Space::new(1 << 28);

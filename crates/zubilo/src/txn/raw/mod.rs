@@ -14,7 +14,7 @@ mod read;
 mod write;
 
 use crate::copy::pinned;
-use crate::env::{Env, ledger};
+use crate::env::Env;
 use crate::error::Result;
 use crate::page::{Compare, Entry, Order, ValueKind};
 use crate::tree::desc::ORDER_CUSTOM;
@@ -138,9 +138,7 @@ impl Env {
     pub fn raw_free_runs(&self) -> Result<Runs> {
         let (txn, meta) = pinned(&self.inner)?;
         let snapshot = txn.snapshot();
-        let books = ledger::read(&snapshot, &meta)?;
-        let reserved = self.inner.reserved_pages();
-        let space = ledger::load_space(&snapshot, &meta, &books, &[], reserved)?;
+        let space = meta.load_log(&snapshot, &[], self.inner.believable_pages())?.space;
         let mut runs = Vec::new();
         space.for_each_free(&mut |run| runs.push((run.first, run.count)));
         Ok(runs)

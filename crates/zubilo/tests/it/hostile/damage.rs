@@ -240,7 +240,7 @@ impl Damage {
         }
     }
 
-    /// Fields of metas, their logs, and the blobs that they name.
+    /// Fields of metas, the ends of the free-space log in them, and the segments that they name.
     pub(super) fn lie_in_metas(&mut self) {
         for _ in 0..1 + self.rng.below(3) {
             let meta = match self.rng.below(6) {
@@ -248,12 +248,12 @@ impl Damage {
                 _ => self.newest_meta(),
             };
             let start = meta * self.page_size;
-            let log_len = (u64_at(&self.bytes, start + 300) as u32).min(3784);
+            let log_len = (u64_at(&self.bytes, start + 264) as u32).min(3824);
             let (at, width) = match self.rng.below(8) {
-                0..=3 => (20 + self.rng.below(292) as usize, self.rng.pick(&[1, 4, 8])),
-                4 => (16 + 8 * self.rng.below(37) as usize, 8),
-                5 if self.lie_in_a_blob(start) => continue,
-                _ => (312 + self.rng.below(u64::from(log_len.max(1))) as usize, 1),
+                0..=3 => (20 + self.rng.below(252) as usize, self.rng.pick(&[1, 4, 8])),
+                4 => (16 + 8 * self.rng.below(32) as usize, 8),
+                5 if self.lie_in_a_segment(start) => continue,
+                _ => (272 + self.rng.below(u64::from(log_len.max(1))) as usize, 1),
             };
             let lie = self.interesting();
             self.put(start + at, width, lie);
@@ -261,22 +261,35 @@ impl Damage {
         }
     }
 
-    /// A byte of a base or blob, with the right checksum in the meta.
-    fn lie_in_a_blob(&mut self, meta: usize) -> bool {
-        let reference = meta + self.rng.pick(&[224, 256]);
-        let first = u64_at(&self.bytes, reference) as usize;
-        let len = u64_at(&self.bytes, reference + 8) as usize;
-        let start = first.saturating_mul(self.page_size);
-        if first == 0 || len == 0 || start.saturating_add(len) > self.bytes.len() {
+    /// A byte of a segment of the free-space log, with right checksums from there to the meta.
+    fn lie_in_a_segment(&mut self, meta: usize) -> bool {
+        // Each reference, with the range that it names.
+        let mut names = Vec::new();
+        let mut reference = meta + 224;
+        while names.len() < 40 {
+            let first = u64_at(&self.bytes, reference) as usize;
+            let len = u64_at(&self.bytes, reference + 8) as usize;
+            let start = first.saturating_mul(self.page_size);
+            if first == 0 || len < 8 || start.saturating_add(len) > self.bytes.len() {
+                break;
+            }
+            names.push((reference, start, len));
+            reference = start;
+        }
+        if names.is_empty() {
             return false;
         }
+        let which = self.rng.below(names.len() as u64) as usize;
+        let (_, start, len) = names[which];
         let within = if self.rng.one_in(2) { 60 } else { len as u64 };
         let at = start + self.rng.below(within) as usize;
         let lie = self.interesting();
         let width = self.rng.pick(&[1, 1, 8]).min(start + len - at);
         self.put(at, width, lie);
-        let checksum = XxHash3_64::oneshot(&self.bytes[start..start + len]);
-        self.put(reference + 16, 8, checksum);
+        for (reference, start, len) in names[..=which].iter().rev() {
+            let checksum = XxHash3_64::oneshot(&self.bytes[*start..start + len]);
+            self.put(reference + 16, 8, checksum);
+        }
         self.sealed.insert(meta / self.page_size);
         true
     }

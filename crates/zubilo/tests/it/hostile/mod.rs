@@ -113,7 +113,7 @@ fn pages_in_wrong_places() {
 }
 
 #[test]
-fn lies_in_metas_and_books() {
+fn lies_in_metas_and_the_free_space_log() {
     cases("metas", &stores::all(), 5_000_000, 2000, |d| d.lie_in_metas());
 }
 

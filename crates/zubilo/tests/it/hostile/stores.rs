@@ -81,7 +81,7 @@ fn large_values(env: &Env) {
     }
 }
 
-/// The books have a base and blobs.
+/// The free-space log has segments with a base and deltas.
 fn many_commits(env: &Env) {
     let mut rng = Rng::new(7);
     for n in 0..1800u32 {
@@ -93,7 +93,7 @@ fn many_commits(env: &Env) {
         txn.commit().unwrap();
     }
     let report = env.check(&mut |_, _| true).unwrap();
-    assert!(report.book_pages > 1, "{report:?}");
+    assert!(report.free_space_log_pages > 1, "{report:?}");
 }
 
 /// Keys with one value, a set of them, a tree of them, packed or not; counted tables.
