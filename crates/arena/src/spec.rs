@@ -106,6 +106,9 @@ pub(crate) enum Work {
     /// A new store in three phases of equal work, this many times CRUD a transaction: alone, beside
     /// a reader that holds its snapshot, alone again.
     Sleeper { quads: u64 },
+    /// A new store shaped like the state of a chain's node with so many accounts, then transactions of
+    /// so many changes; in three phases, as `Sleeper`.
+    Chain { accounts: u64, changes: u64 },
     /// The store made as small as the engine can make it.
     Compact,
     /// A new store filled with pairs in this many at a time: with rows, records and their entries in
@@ -124,7 +127,12 @@ pub(crate) enum Work {
 impl Work {
     /// Whether it makes its store anew and must not be repeated to warm up.
     pub(crate) fn is_load(self) -> bool {
-        matches!(self, Work::Load { .. } | Work::LoadTables { .. } | Work::Sleeper { .. })
+        matches!(self, Work::Load { .. } | Work::LoadTables { .. }) || self.has_phases()
+    }
+
+    /// Whether it has three phases, of which a reader sleeps through the second.
+    pub(crate) fn has_phases(self) -> bool {
+        matches!(self, Work::Sleeper { .. } | Work::Chain { .. })
     }
 
     /// Whether it can be done once to a store: a second time it would find another one.
@@ -142,6 +150,7 @@ impl Work {
                 | Work::Iterate
                 | Work::Range { .. }
                 | Work::Find { .. }
+                | Work::Chain { .. }
         ) && !self.is_done_once()
     }
 
@@ -250,6 +259,20 @@ pub(crate) struct Part {
     pub(crate) latency: Vec<(u64, u64)>,
 }
 
+/// Transactions that followed each other: how long they took, what they called, what they left.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Drift {
+    /// Transactions up to then.
+    pub(crate) done: u64,
+    pub(crate) median_ns: u64,
+    /// A transaction.
+    pub(crate) write_calls: f64,
+    /// Allocated by the store then.
+    pub(crate) bytes: u64,
+    /// A reader held its snapshot meanwhile.
+    pub(crate) sleeper: bool,
+}
+
 /// One measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
@@ -271,6 +294,9 @@ pub(crate) struct Sample {
     pub(crate) apparent_bytes: u64,
     /// Transactions done and the space that the store took then, where that is the matter.
     pub(crate) growth: Vec<(u64, u64)>,
+    /// The same with times and calls, by the hundred transactions.
+    #[serde(default)]
+    pub(crate) drift: Vec<Drift>,
     /// What else must be known.
     pub(crate) note: Option<String>,
     pub(crate) audit: Option<Audit>,

@@ -114,6 +114,9 @@ pub(crate) fn stages(scale: Scale) -> Vec<Stage> {
     plan.loads();
     plan.identifiers();
     plan.sleeper();
+    if scale.whole {
+        plan.chain();
+    }
     plan.published();
     plan.tables();
     plan.backup();
@@ -227,6 +230,21 @@ impl Plan {
         let stage = self.stage("sleeping reader", Class::Sync, RANDOM);
         (stage.tasks, stage.fill, stage.rounds, stage.shape.records) =
             (vec![task], true, 1, records);
+    }
+
+    /// The state of a chain's node, aged: 480 changes a transaction.
+    fn chain(&mut self) {
+        let (accounts, changes) = (self.scale.part(600_000, 6000), self.scale.part(480, 48));
+        let bound = Bound { ops: self.scale.part(15_000, 90), seconds: 100.0 * self.scale.seconds };
+        for class in [Class::Sync, Class::Lazy] {
+            let name = "blocks, a reader sleeps through the second third".to_owned();
+            let task = Task { name, work: Work::Chain { accounts, changes }, bound };
+            let kind = (Kind::Random16, Values::Fixed(100));
+            let stage = self.stage("chain state", class, kind);
+            (stage.tasks, stage.fill, stage.rounds) = (vec![task], false, 1);
+            // Accounts and slots; two thirds more slots than accounts.
+            stage.shape.records = accounts * 8 / 3;
+        }
     }
 
     /// Records with two secondary indexes, and many values under a key.
@@ -392,7 +410,7 @@ mod tests {
         for scale in [Scale::QUICK, Scale::FULL] {
             for stage in stages(scale) {
                 let first = stage.tasks[0].work;
-                let load = matches!(first, Work::Load { .. } | Work::LoadTables { .. });
+                let load = first.is_load();
                 assert!(stage.fill || load, "{} is empty at first", stage.name);
                 assert!(stage.rounds > 0 && stage.shape.records > 0);
             }

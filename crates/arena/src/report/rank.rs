@@ -89,7 +89,7 @@ fn in_row(stage: &StageDigest, row: &RowDigest, places: &mut Vec<Place>) {
         compare("device writes a commit", &|c| c.get(Figure::DeviceWrites), false, 1.0);
         compare("bytes a commit", &|c| c.get(Figure::Written), false, 1.0);
     }
-    if matches!(row.work, Work::Sleeper { .. }) {
+    if row.work.has_phases() {
         let space = |c: &CellDigest| {
             let packs = COMPRESSING.contains(&c.engine.as_str());
             c.get(Figure::DiskPeak).filter(|_| !packs && keeps_snapshots(c))

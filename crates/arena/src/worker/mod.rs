@@ -3,6 +3,7 @@
 
 mod audit;
 mod backup;
+mod chain;
 mod fence;
 mod flock;
 mod meter;
@@ -23,7 +24,7 @@ use crate::peers::{
     self, About, ENTRIES, Engine, Fault, Outcome, Reader, Session, Variant, with_engine,
 };
 use crate::spec::{
-    Audit, Bound, Class, Command, Costs, Part, Pick, Reply, Sample, Shape, Values, Work,
+    Audit, Bound, Class, Command, Costs, Drift, Part, Pick, Reply, Sample, Shape, Values, Work,
 };
 use fence::Fence;
 pub(crate) use fence::release;
@@ -143,6 +144,7 @@ struct Done {
     user_bytes: u64,
     read_bytes: u64,
     growth: Vec<(u64, u64)>,
+    drift: Vec<Drift>,
     note: Option<String>,
 }
 
@@ -155,6 +157,7 @@ impl Done {
             user_bytes: 0,
             read_bytes: 0,
             growth: Vec::new(),
+            drift: Vec::new(),
             note: None,
         }
     }
@@ -186,6 +189,8 @@ struct Yard<E> {
     runs: u64,
     /// What is in the tables beside the records, where the work is on several.
     index: Option<tables::Index>,
+    /// The state of a chain, where that is what the store holds.
+    chain: Option<chain::Chain>,
     /// Around this process, where memory is limited.
     fence: Option<Fence>,
 }
@@ -196,8 +201,8 @@ impl<E: Engine> Yard<E> {
         DEVICE.set(meter::device_of(&dir));
         let (engine, about) = E::open(&dir, class, variant)?;
         let engine = Some(engine);
-        let (flocks, index, fence) = (Vec::new(), None, None);
-        let yard = Yard { engine, dir, class, variant, data, flocks, runs: 0, index, fence };
+        let (flocks, index, chain, fence) = (Vec::new(), None, None, None);
+        let yard = Yard { engine, dir, class, variant, data, flocks, runs: 0, index, chain, fence };
         Ok((yard, about))
     }
 
@@ -216,7 +221,8 @@ impl<E: Engine> Yard<E> {
 
     /// Records that there must be.
     fn records(&self) -> u64 {
-        self.flocks.iter().map(Flock::len).sum()
+        let chain = self.chain.as_ref().map_or(0, chain::Chain::records);
+        self.flocks.iter().map(Flock::len).sum::<u64>() + chain
     }
 
     fn engine(&self) -> Outcome<&E> {
@@ -230,7 +236,7 @@ impl<E: Engine> Yard<E> {
         }
         std::fs::remove_dir_all(&self.dir).map_err(Fault::of("remove the old store"))?;
         std::fs::create_dir_all(&self.dir).map_err(Fault::of("create the directory"))?;
-        (self.flocks, self.index) = (Vec::new(), None);
+        (self.flocks, self.index, self.chain) = (Vec::new(), None, None);
         self.engine = Some(E::open(&self.dir, self.class, self.variant)?.0);
         Ok(())
     }
@@ -273,7 +279,7 @@ impl<E: Engine> Yard<E> {
     fn run(&mut self, work: Work, bound: Bound, audit: bool) -> Outcome<Sample> {
         if work.is_load() || matches!(work, Work::Insert { fresh: true, .. }) {
             self.renew()?;
-            if !matches!(work, Work::Load { .. } | Work::LoadTables { .. }) {
+            if matches!(work, Work::Insert { .. } | Work::Sleeper { .. }) {
                 self.fill()?;
             }
         } else if self.flocks.is_empty() {
@@ -302,6 +308,7 @@ impl<E: Engine> Yard<E> {
             disk_bytes,
             apparent_bytes,
             growth: done.growth,
+            drift: done.drift,
             note: done.note,
             audit,
             audit_missing,
@@ -319,6 +326,10 @@ impl<E: Engine> Yard<E> {
         let (data, flocks) = (&self.data, &mut self.flocks);
         match work {
             Work::Sleeper { quads } => sleeper::run(engine, data, flocks, &self.dir, quads, bound),
+            Work::Chain { accounts, changes } => {
+                let chain = self.chain.insert(chain::Chain::new(accounts, changes));
+                chain::run(engine, chain, &self.dir, bound)
+            }
             Work::Mix { readers, writers } => {
                 mix::run(engine, data, flocks, (readers, writers.min(FLOCKS)), bound)
             }
@@ -377,6 +388,7 @@ impl<E: Engine> Yard<E> {
             | Work::LoadTables { .. }
             | Work::Mix { .. }
             | Work::Sleeper { .. }
+            | Work::Chain { .. }
             | Work::Backup
             | Work::Compact => Err(Fault::Failed("not the work of one session".into())),
         }
