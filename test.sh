@@ -45,11 +45,11 @@ ensure_lmdb_tools() { # the command's tests compare with them; without them they
 }
 
 sim_short() { # the short run: a fixed set of seeds, a few minutes at most
-    limit cargo run --release --manifest-path crates/sim/Cargo.toml -- --short
+    limit cargo run --release -p sim --features planted -- --short
 }
 
 planted_bugs() { # bugs planted in the engine must be found
-    limit cargo test --release -p sim --features planted --test planted
+    limit cargo test --release -p sim --features planted --test planted --test stores
 }
 
 loom_models() {

@@ -16,7 +16,7 @@ stride=1000 # seeds between chunks: more than one chunk can use up
 cd "$(dirname "$0")/.." || exit 1
 
 if [ -z "${SIM:-}" ]; then
-    cargo build --release -p sim || exit 1
+    cargo build --release -p sim --features planted || exit 1
     SIM=${CARGO_TARGET_DIR:-target}/release/sim
 fi
 dir=${POWER_CUTS_DIR:-$(mktemp -d)}

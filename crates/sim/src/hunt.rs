@@ -12,7 +12,7 @@ const STATES: u64 = 80;
 const ROUNDS: u64 = 60;
 
 /// A bug, and the workloads that can show it; none for damage of the medium.
-pub const HUNTS: [(Bug, &[&str]); 27] = [
+pub const HUNTS: [(Bug, &[&str]); 28] = [
     (Bug::NotFlushed, &["sync-small"]),
     (Bug::AcknowledgedEarly, &["sync-small"]),
     (Bug::PagesNotFlushed, &["sync-spill"]),
@@ -31,6 +31,7 @@ pub const HUNTS: [(Bug, &[&str]); 27] = [
     (Bug::WipeNotFlushed, &["kills-spill", "faults-spill"]),
     (Bug::CheckpointUnflushed, &["nosync"]),
     (Bug::SteadyTooEarly, &["interleaved", "hostile"]),
+    (Bug::PendingBeforeSteady, &["stores"]),
     (Bug::FailedMetaForgotten, &["faults-syncs"]),
     (Bug::SteadyNotPinned, &["nosync", "mixed"]),
     (Bug::PendingNotPinned, &["kills-nosync", "hostile"]),

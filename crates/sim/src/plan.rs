@@ -30,6 +30,21 @@ pub enum Twist {
     Processes,
     /// Calls fail.
     Faults,
+    /// One of two processes is killed between two stores to the lock file; the other goes on, and a new
+    /// one comes.
+    #[cfg(feature = "planted")]
+    Stores,
+}
+
+impl Twist {
+    /// Two processes have the store open at a time.
+    pub fn two_processes(self) -> bool {
+        #[cfg(feature = "planted")]
+        if self == Twist::Stores {
+            return true;
+        }
+        self == Twist::Processes
+    }
 }
 
 /// Sizes and chances of transactions.
@@ -154,6 +169,8 @@ pub fn all() -> Vec<Plan> {
     plans.extend(many_plans());
     plans.extend(map_plans());
     plans.extend(compact_plans());
+    #[cfg(feature = "planted")]
+    plans.extend(store_plans());
     plans
 }
 
@@ -316,6 +333,24 @@ fn compact_plans() -> Vec<Plan> {
         },
         Plan { lock_file: true, ..twist("compact-faults", Mode::Sync, large, Twist::Faults) },
         Plan { lock_file: true, ..twist("compact-weak-faults", Mode::NoSync, many, Twist::Faults) },
+    ]
+}
+
+/// Kills between stores to the lock file.
+#[cfg(feature = "planted")]
+fn store_plans() -> Vec<Plan> {
+    let large = Shape { large_one_in: 6, large: 30_000, keys: 80, ..SMALL };
+    let weak = |name, shape| Plan {
+        twist: Twist::Stores,
+        lock_file: true,
+        steps: 70,
+        sync_one_in: 3,
+        ..plain(name, Mode::NoSync, shape)
+    };
+    vec![
+        weak("stores", Shape { keys: 60, ..SMALL }),
+        Plan { compact_one_in: 6, ..weak("stores-large", large) },
+        Plan { writable: true, ..weak("stores-map", large) },
     ]
 }
 

@@ -415,6 +415,28 @@ fn a_failed_flush_of_an_open_is_remembered() {
     assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), 1);
 }
 
+/// The same, and the open was one for reading only: it went on, and called steady what it had found.
+#[test]
+fn a_failed_flush_of_an_open_for_reading_is_remembered() {
+    let (disk, lock) = (SimDisk::new(&[], false), LockFile::new("failed-read-only"));
+    let env = lock.open(&disk, Options::new()).unwrap();
+    commit(&env, 1).unwrap();
+    killed(&disk, Call::Sync, 0, Effect::KillBefore, || drop(commit(&env, 2)));
+    drop(env);
+    disk.plan(Call::Sync, 0, Effect::Fail(libc::EIO), false);
+    let reader = lock.open(&disk, Options::new().read_only(true)).unwrap();
+    assert!(disk.unplan());
+    assert!(matches!(value(&reader), 1 | 2));
+    drop(reader);
+    disk.closed();
+    let env = lock.open(&disk, Options::new()).unwrap();
+    let found = value(&env);
+    let mut txn = env.write().unwrap();
+    txn.table_or_create("other").unwrap().put("key", "value").unwrap();
+    txn.commit().unwrap();
+    assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), found);
+}
+
 /// Three checkpoints of one commit, two of them killed, filled all slots with copies of its meta: all
 /// were called needed, and no commit was possible any more. Found by kills of real processes.
 #[test]

@@ -1,12 +1,16 @@
 //! Atomics and locks, from `std` or, under `--cfg loom`, from the model checker. All code that
 //! shares memory between threads or processes takes them from here.
 
+#[cfg(all(not(loom), feature = "planted"))]
+pub(crate) use crate::planted::AtomicU64;
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+#[cfg(all(not(loom), not(feature = "planted")))]
+pub(crate) use std::sync::atomic::AtomicU64;
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{Ordering, fence};
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 

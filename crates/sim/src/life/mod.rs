@@ -121,11 +121,8 @@ impl Life {
     ) -> Result<Life, StepError> {
         let open = |mode| open_env(plan, disk, lock_file.as_deref(), expect.boot, mode);
         let env = open(plan.mode)?;
-        let other = if plan.twist == Twist::Processes {
-            Some((open(Mode::Sync)?, Mode::Sync))
-        } else {
-            None
-        };
+        let other =
+            if plan.twist.two_processes() { Some((open(Mode::Sync)?, Mode::Sync)) } else { None };
         let read = env.read().map_err(corrupt("read"))?;
         let txn = read.id().0;
         if txn < expect.floor {
@@ -411,6 +408,8 @@ fn step(life: &Shared) -> Result<(), Failure> {
                 between_processes(life).map_err(StepError::unexpected)
             }
         }
+        #[cfg(feature = "planted")]
+        Twist::Stores => lock(life).with_kill_at_store(),
         Twist::Hostile => {
             with_kill(life, if hostile { Inner::Interleaved } else { Inner::Ordinary })
         }
@@ -445,6 +444,43 @@ fn with_kill(life: &Shared, inner: Inner) -> Result<(), Failure> {
         Ok(result) => result.map_err(StepError::unexpected),
         Err(panic) if panic.is::<Killed>() => lock(life).look_around(),
         Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+#[cfg(feature = "planted")]
+impl Life {
+    /// A step of a process that is killed between two stores to the lock file. The other one goes on
+    /// for a while, or a new one comes at once.
+    fn with_kill_at_store(&mut self) -> Result<(), Failure> {
+        if self.rng.one_in(2) {
+            self.swap();
+        }
+        let mut left = self.rng.below(45);
+        zubilo::planted::at_stores(Some(Box::new(move || {
+            if left == 0 {
+                std::panic::resume_unwind(Box::new(Killed));
+            }
+            left -= 1;
+        })));
+        let ran = catch_unwind(AssertUnwindSafe(|| self.ordinary()));
+        zubilo::planted::at_stores(None);
+        match ran {
+            Ok(result) => return result.map_err(StepError::unexpected),
+            Err(panic) if panic.is::<Killed>() => {}
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        // Its transactions, slots and entry of the table go with it.
+        self.readers.clear();
+        self.env.take().expect("open").close_without_sync();
+        let (survivor, mode) = self.other.take().expect("two processes");
+        let dead = std::mem::replace(&mut self.mode, mode);
+        self.env = Some(survivor);
+        let mut went_on = self.look_around();
+        for _ in 0..self.rng.below(4) {
+            went_on = went_on.and_then(|()| self.ordinary().map_err(StepError::unexpected));
+        }
+        self.other = Some((self.open_env(dead).map_err(corrupt("join after a kill"))?, dead));
+        went_on
     }
 }
 

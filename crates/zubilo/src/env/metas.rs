@@ -2,7 +2,9 @@
 //!
 //! Rule: never overwritten are the meta of the last steady commit known to be on disk, those that
 //! are about to become it, and the newest one. What a slot holds is kept in the lock file,
-//! `txn << 2 | state`, and changed under the meta lock only.
+//! `txn << 2 | state`, and changed under the meta lock only. These words are the single truth about
+//! what is steady, pending and pinned: each change of it is one store, so a process that is killed
+//! between two leaves nothing half-said.
 
 use std::io::IoSlice;
 
@@ -10,25 +12,24 @@ use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::planted::{Bug, has};
 use crate::platform::DataFile;
-use crate::shared::{Shared, Word};
+use crate::shared::{STEADY, Shared, Word, steady_of};
 use crate::sync::{Ordering, fence};
 
 use super::Root;
 use super::meta::{META_COUNT, META_SIZE, Meta, Trust};
 
 /// The words that describe the slots.
-pub(crate) const SLOT_WORDS: [Word; META_COUNT as usize] =
-    [Word::MetaSlot0, Word::MetaSlot1, Word::MetaSlot2, Word::MetaSlot3];
+const SLOT_WORDS: [Word; META_COUNT as usize] = Word::META_SLOTS;
 
 /// State of a meta slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotState {
     /// Nothing is known to be on disk.
-    Weak,
+    Weak = 0,
     /// Becomes steady with the flush that is under way.
-    Pending,
+    Pending = 1,
     /// On disk with all its pages.
-    Steady,
+    Steady = STEADY as isize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +38,12 @@ struct Slot {
     state: SlotState,
 }
 
+fn word(shared: &Shared, i: usize) -> u64 {
+    shared.word(SLOT_WORDS[i]).load(Ordering::SeqCst)
+}
+
 fn slot(shared: &Shared, i: usize) -> Slot {
-    let word = shared.word(SLOT_WORDS[i]).load(Ordering::SeqCst);
+    let word = word(shared, i);
     let state = match word & 3 {
         0 => SlotState::Weak,
         1 => SlotState::Pending,
@@ -47,9 +52,33 @@ fn slot(shared: &Shared, i: usize) -> Slot {
     Slot { txn: word >> 2, state }
 }
 
+/// The last steady transaction, 0 if none is known. It only grows while the store is open.
+pub(crate) fn steady(shared: &Shared) -> u64 {
+    let words = || std::array::from_fn::<u64, { META_COUNT as usize }, _>(|i| word(shared, i));
+    // Read twice, as the slots change one by one: the steady point may have moved from a slot not
+    // yet looked at to one looked at before, and its old slot been taken.
+    let mut before = words();
+    loop {
+        let now = words();
+        if now == before {
+            return steady_of(now);
+        }
+        before = now;
+    }
+}
+
 /// Records what a slot holds.
 pub(crate) fn set_slot(shared: &Shared, i: usize, txn: u64, state: SlotState) {
     shared.word(SLOT_WORDS[i]).store(txn << 2 | state as u64, Ordering::SeqCst);
+}
+
+/// What slot `i` holds is on disk with all its pages: with this one store it stops being pending and
+/// is the steady point.
+pub(crate) fn set_steady(shared: &Shared, i: usize, txn: u64) {
+    if has(Bug::PendingBeforeSteady) {
+        set_slot(shared, i, txn, SlotState::Weak);
+    }
+    set_slot(shared, i, txn, SlotState::Steady);
 }
 
 /// True while slot `i` holds what the caller put there.
@@ -76,7 +105,7 @@ pub(crate) fn pending(shared: &Shared) -> impl Iterator<Item = Pending> {
 /// disk one is needed, also of the newest commit; else they could fill all slots for ever.
 pub(crate) fn victim(shared: &Shared) -> Option<usize> {
     let newest = shared.newest();
-    let steady = shared.word(Word::Steady).load(Ordering::SeqCst);
+    let steady = steady(shared);
     let slots = || (0..SLOT_WORDS.len()).map(|i| (i, slot(shared, i)));
     if has(Bug::NewestOverwritten) {
         return slots().filter(|(_, s)| s.txn != steady).max_by_key(|(_, s)| s.txn).map(|(i, _)| i);
@@ -113,10 +142,7 @@ pub(crate) fn arrived(data: &dyn DataFile, shared: &Shared, shift: u32) -> Vec<P
 pub(crate) fn settle(shared: &Shared, arrived: &[Pending]) {
     for &(i, txn) in arrived {
         if holds(shared, i, txn, SlotState::Pending) {
-            set_slot(shared, i, txn, SlotState::Steady);
-            if shared.word(Word::Steady).load(Ordering::SeqCst) < txn {
-                shared.word(Word::Steady).store(txn, Ordering::SeqCst);
-            }
+            set_steady(shared, i, txn);
         }
     }
 }

@@ -311,7 +311,7 @@ impl EnvInner {
     }
 
     pub(crate) fn steady(&self) -> u64 {
-        self.shared.word(Word::Steady).load(Ordering::SeqCst)
+        metas::steady(&self.shared)
     }
 
     /// All snapshots that must stay readable, ascending: readers', those that a checkpoint may have

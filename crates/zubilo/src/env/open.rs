@@ -1,5 +1,6 @@
 //! Bringing a file to life: creation, the choice of the commit to believe, joining other users.
 
+use std::cmp::Ordering::{Equal, Greater};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -236,7 +237,11 @@ fn bring_up(
         }
     };
     let created = metas.len() == 1 && metas[0].1.txn == 1;
+    let known = metas::steady(shared);
     flush_leftovers(data, shared, options)?;
+    // Without a flush no commit becomes steady by being there.
+    let failed = shared.word(Word::Poisoned).load(Ordering::SeqCst) != 0;
+    let steady_max = if failed { known } else { u64::MAX };
     let len = data.len().map_err(Error::io_at("find the length of", data.path()))?;
     shared.word(Word::FileLen).store(len, Ordering::SeqCst);
     let flushed = |m: &Meta| created || unflushed.is_none_or(|steady| m.txn <= steady);
@@ -263,7 +268,8 @@ fn bring_up(
             synced => synced.map_err(Error::io_at("flush the directory of", data.path()))?,
         }
     }
-    fill_lock_file(data, len, shared, &metas, *slot, meta, boot_id);
+    let is_steady = |m: &Meta| m.txn <= steady_max && is_steady(data, len, m, boot_id);
+    fill_lock_file(shared, &metas, (*slot, meta), is_steady);
     shared.publish(&Root::of(meta).to_words(meta.page_shift));
     // Whoever only reads leaves the warning and what it is about to the first writer.
     let rejected = metas.iter().any(|(_, m)| m.txn > meta.txn);
@@ -309,7 +315,8 @@ pub(super) fn believe(env: &EnvInner, metas: &[(usize, Meta)], len: u64) -> Resu
     let newer = metas.iter().filter(|(_, m)| m.txn > env.shared.newest());
     let mut newer = newer.filter(|(_, m)| m.page_shift == env.shift);
     if let Some((slot, meta)) = newer.find(|(_, m)| is_credible(data, len, m, env.boot_id, false)) {
-        fill_lock_file(data, len, &env.shared, metas, *slot, meta, env.boot_id);
+        let is_steady = |m: &Meta| is_steady(data, len, m, env.boot_id);
+        fill_lock_file(&env.shared, metas, (*slot, meta), is_steady);
         env.shared.adopt(&Root::of(meta).to_words(env.shift));
     }
     Ok(())
@@ -370,44 +377,36 @@ fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
     Some(hasher.finish() == meta.digest)
 }
 
-/// Says which slot holds what.
-fn fill_lock_file(
-    data: &dyn DataFile,
-    len: u64,
-    shared: &Shared,
-    metas: &[(usize, Meta)],
-    slot: usize,
-    chosen: &Meta,
-    boot_id: [u8; 16],
-) {
-    let is_steady = |meta: &Meta| match meta.trust {
+/// Whether a commit that an open finds is on disk with all its pages, once the open has flushed.
+fn is_steady(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16]) -> bool {
+    match meta.trust {
         Trust::Weak => false,
         Trust::Steady => true,
         Trust::Verified => is_credible(data, len, meta, boot_id, false),
-    };
-    let mut steady = 0;
-    for (i, meta) in metas.iter().filter(|(_, m)| m.txn < chosen.txn) {
-        let anchor = is_steady(meta);
-        let state = if anchor { SlotState::Steady } else { SlotState::Weak };
-        if anchor {
-            steady = steady.max(meta.txn);
-        }
-        metas::set_slot(shared, *i, meta.txn, state);
     }
-    // The chosen one is enough of its commit: what a checkpoint left, or damage, can go.
-    for (i, _) in metas.iter().filter(|(_, m)| m.txn == chosen.txn) {
-        metas::set_slot(shared, *i, 0, SlotState::Weak);
+}
+
+/// Says which slot holds what.
+fn fill_lock_file(
+    shared: &Shared,
+    metas: &[(usize, Meta)],
+    (slot, chosen): (usize, &Meta),
+    is_steady: impl Fn(&Meta) -> bool,
+) {
+    let mut slots = [(0, SlotState::Weak); META_COUNT as usize];
+    for (i, meta) in metas {
+        slots[*i] = match meta.txn.cmp(&chosen.txn) {
+            // The chosen one is enough of its commit: what a checkpoint left, or damage, can go.
+            Equal if *i != slot => continue,
+            // Commits that were not believed are wiped before the next one.
+            Greater => (meta.txn, SlotState::Weak),
+            _ if is_steady(meta) => (meta.txn, SlotState::Steady),
+            _ => (meta.txn, SlotState::Weak),
+        };
     }
-    // Commits that were not believed are wiped before the next one.
-    for (i, meta) in metas.iter().filter(|(_, m)| m.txn > chosen.txn) {
-        metas::set_slot(shared, *i, meta.txn, SlotState::Weak);
+    for (i, (txn, state)) in slots.into_iter().enumerate() {
+        metas::set_slot(shared, i, txn, state);
     }
-    let mut state = SlotState::Weak;
-    if is_steady(chosen) {
-        (state, steady) = (SlotState::Steady, chosen.txn);
-    }
-    metas::set_slot(shared, slot, chosen.txn, state);
-    shared.word(Word::Steady).store(steady, Ordering::SeqCst);
 }
 
 /// The first image of a store: one meta, on disk before anything else. The caller sees to the
@@ -440,7 +439,7 @@ fn create(
     let io = |op| Error::io_at(op, data.path());
     let flush = || {
         data.sync_data().map_err(|error| {
-            shared.word(Word::Steady).store(0, Ordering::SeqCst);
+            (0..META_COUNT as usize).for_each(|i| metas::set_slot(shared, i, 0, SlotState::Weak));
             shared.word(Word::Poisoned).store(1, Ordering::SeqCst);
             io("flush")(error)
         })

@@ -10,7 +10,7 @@ pub(super) const LINE: usize = 8;
 /// "ZubiloLk": what the file is.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"ZubiloLk");
 /// Version of this layout. Raised with every change of meaning, not only of places.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Version and what the layout depends on beyond it: size of a mutex, width of a pointer, words
 /// of a root. Processes that differ in any of these cannot share a region.
 pub(super) const FINGERPRINT: u64 = VERSION

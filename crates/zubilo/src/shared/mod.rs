@@ -30,6 +30,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64 as LocalAtomicU64;
 
 use crate::error::{Error, Result};
+use crate::planted::shield;
 use crate::platform::{self, LockFile, Locked, Process, RobustMutex};
 use crate::sync::{AtomicU64, Ordering};
 use layout::*;
@@ -82,9 +83,8 @@ pub(crate) struct ReaderInfo {
 /// The shared words that have a name. Zero in a fresh region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// Number of the last steady transaction.
-    Steady,
-    /// What the meta pages hold, see `env::metas`.
+    /// What the meta pages hold: `transaction << 2 | state`, see `env::metas`. The last steady
+    /// transaction is told by these words alone: what one store changes has no half.
     MetaSlot0,
     /// As above.
     MetaSlot1,
@@ -96,6 +96,20 @@ pub(crate) enum Word {
     Poisoned,
     /// Length of the data file, in bytes.
     FileLen,
+}
+
+impl Word {
+    /// The words of the meta pages.
+    pub(crate) const META_SLOTS: [Word; 4] =
+        [Word::MetaSlot0, Word::MetaSlot1, Word::MetaSlot2, Word::MetaSlot3];
+}
+
+/// The state of a meta page that is on disk with all pages of its commit.
+pub(crate) const STEADY: u64 = 2;
+
+/// The last steady transaction that the words of the meta pages tell of; zero is none.
+pub(crate) fn steady_of(slots: impl IntoIterator<Item = u64>) -> u64 {
+    slots.into_iter().filter(|word| word & 3 == STEADY).map(|word| word >> 2).max().unwrap_or(0)
 }
 
 /// One user's handle to a shared region.
@@ -201,7 +215,7 @@ impl Shared {
         self.inherited_poison
     }
 
-    /// For [`Role::First`]: whether the word of the steady transaction tells what the users before
+    /// For [`Role::First`]: whether the words of the meta pages still tell what the users before
     /// knew, because they ran since the last restart of the system.
     pub(crate) fn knows_steady(&self) -> bool {
         self.knows_steady
@@ -541,6 +555,7 @@ impl Shared {
     }
 
     fn note_locked(&self, owner: usize, how: Locked) -> bool {
+        let _shield = shield();
         self.region.words()[owner].store(self.thread_identity(), Ordering::Relaxed);
         self.held.fetch_add(1, Ordering::Relaxed);
         how == Locked::OwnerDied
@@ -556,6 +571,7 @@ impl Shared {
         if !by_me {
             return;
         }
+        let _shield = shield();
         // Before the mutex: afterwards the word belongs to the next owner.
         owner.store(0, Ordering::Relaxed);
         self.held.fetch_sub(1, Ordering::Relaxed);

@@ -11,12 +11,20 @@ use std::time::{Duration, Instant};
 
 use super::layout::*;
 use super::region::Region;
-use super::{Role, Word};
+use super::{Role, Word, steady_of};
 use crate::error::{Error, Result};
 use crate::platform::{self, LockFile};
 use crate::sync::Ordering;
 
-const W_STEADY: usize = W_WORDS + Word::Steady as usize;
+/// Whether a word is of those that describe the meta pages.
+fn is_meta_slot(word: usize) -> bool {
+    Word::META_SLOTS.iter().any(|slot| W_WORDS + *slot as usize == word)
+}
+
+/// The last steady transaction that an old region knew.
+fn steady_in(old: &[u64; W_WORDS + 16]) -> u64 {
+    steady_of(Word::META_SLOTS.map(|slot| old[W_WORDS + slot as usize]))
+}
 
 /// Another process may take this long to open the store, with its check of the last commit.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,7 +42,7 @@ pub(super) struct Entered {
     pub(super) sizes: Sizes,
     pub(super) role: Role,
     pub(super) inherited_poison: Option<u64>,
-    /// The word of the steady transaction is that of the users before, on this boot.
+    /// The words of the meta pages are those of the users before, on this boot.
     pub(super) knows_steady: bool,
 }
 
@@ -157,7 +165,7 @@ fn initialise(file: &LockFile, path: &Path, sizes: Sizes, exclusive: bool) -> Re
     words[W_PROCESSES].store(u64::from(sizes.processes), Ordering::SeqCst);
     for (i, word) in words.iter().enumerate().skip(HEADER_WORDS) {
         // What was steady stays known, should this opener be killed.
-        if i != W_STEADY || !knows_steady {
+        if !(is_meta_slot(i) && knows_steady) {
             word.store(0, Ordering::Relaxed);
         }
     }
@@ -194,7 +202,7 @@ fn poison_of(old: &[u64; W_WORDS + 16], boot: [u64; 2]) -> Option<u64> {
     }
     match (old[W_INHERITED], old[W_WORDS + Word::Poisoned as usize]) {
         (0 | STRANGER, 0) => None,
-        (0 | STRANGER, _) => Some(old[W_STEADY]),
+        (0 | STRANGER, _) => Some(steady_in(old)),
         (inherited, _) => Some(inherited - 1),
     }
 }

@@ -136,7 +136,7 @@ fn program_for_a_kill(what: &str, path: &Path) {
     match what {
         "poison" => {
             let shared = first(path);
-            shared.word(Word::Steady).store(7, Ordering::SeqCst);
+            shared.word(Word::MetaSlot2).store(7 << 2 | STEADY, Ordering::SeqCst);
             shared.word(Word::Poisoned).store(1, Ordering::SeqCst);
             say("poisoned");
             wait();

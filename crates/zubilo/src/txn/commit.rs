@@ -23,9 +23,7 @@ use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 use crate::page::leaf;
 use crate::planted::{Bug, has};
-use crate::shared::Word;
 use crate::space::{Extent, Retired};
-use crate::sync::Ordering;
 use crate::tree::{Ref, lookup};
 
 use super::clean::PIECES;
@@ -261,8 +259,7 @@ impl WriteTxn {
             env.shared.publish(&Root::of(&meta).to_words(env.shift));
         }
         if sync {
-            metas::set_slot(&env.shared, slot, txn, SlotState::Steady);
-            env.shared.word(Word::Steady).store(txn, Ordering::SeqCst);
+            metas::set_steady(&env.shared, slot, txn);
         }
         env.geometry_pending.store(false, std::sync::atomic::Ordering::Relaxed);
         let geometry = meta.geometry;
