@@ -12,7 +12,7 @@ const STATES: u64 = 80;
 const ROUNDS: u64 = 60;
 
 /// A bug, and the workloads that can show it; none for damage of the medium.
-pub const HUNTS: [(Bug, &[&str]); 28] = [
+pub const HUNTS: [(Bug, &[&str]); 29] = [
     (Bug::NotFlushed, &["sync-small"]),
     (Bug::AcknowledgedEarly, &["sync-small"]),
     (Bug::PagesNotFlushed, &["sync-spill"]),
@@ -35,6 +35,7 @@ pub const HUNTS: [(Bug, &[&str]); 28] = [
     (Bug::FailedMetaForgotten, &["faults-syncs"]),
     (Bug::SteadyNotPinned, &["nosync", "mixed"]),
     (Bug::PendingNotPinned, &["kills-nosync", "hostile"]),
+    (Bug::FlushingNotPinned, &["interleaved", "processes"]),
     (Bug::ReadersNotPinned, &["sync-small"]),
     (Bug::FailedFlushIgnored, &["faults-sync"]),
     (Bug::FreedForgotten, &["sync-small"]),

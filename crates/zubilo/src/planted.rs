@@ -48,6 +48,8 @@ pub enum Bug {
     NewestOverwritten,
     /// A commit is published before its meta is written.
     PublishedBeforeWritten,
+    /// The pages of a commit that a checkpoint flushes are reused meanwhile.
+    FlushingNotPinned,
     /// The snapshots of readers are not pinned.
     ReadersNotPinned,
     /// A flush that failed counts as one that succeeded.

@@ -1,24 +1,30 @@
 //! A checkpoint: the newest weak commit becomes steady, while readers and the writer go on.
 //!
-//! 1. Under the meta lock: copy the newest meta, pin its snapshot (as a reader does).
+//! 1. Under the meta lock: copy the newest meta; its slot says *flushing*, which pins its pages.
 //! 2. Flush: all pages of that commit and of those before it are on disk.
-//! 3. Under the meta lock: write the copy as a steady meta into a slot that no anchor needs.
+//! 3. Under the meta lock: write the copy as a steady meta, in place if a newer commit was made
+//!    meanwhile, else into a slot that no anchor needs; the slot is pending, which pins the pages too.
 //! 4. Flush: the steady meta is on disk.
 //! 5. Under the meta lock: if the slot still holds it, this commit is the steady point now; only
 //!    then does the pin of the one before go.
 //!
+//! One commit at a time is on this way: whoever finds one begun, by another process that may be dead,
+//! brings that to its end first. So pins need no place of their own that could be full.
+//!
 //! A writer that is in the middle of a transaction is not waited for: the meta lock is held for
 //! the writes of metas only.
+
+use std::cell::Cell;
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::planted::{Bug, has};
-use crate::shared::{ReaderId, Shared};
+use crate::shared::Shared;
 
+use super::EnvInner;
 use super::log::Level;
 use super::meta::{Meta, Trust};
-use super::metas::{self, Pending, SlotState};
-use super::{EnvInner, Root};
+use super::metas::{self, Pending, Place, SlotState};
 
 /// The meta lock, released on drop.
 pub(crate) struct MetaLock<'a>(&'a Shared);
@@ -60,18 +66,25 @@ impl Drop for WriterLock<'_> {
     }
 }
 
-struct Pin<'a>(&'a Shared, Option<ReaderId>);
+thread_local! {
+    static AT_WORK: Cell<bool> = const { Cell::new(false) };
+}
 
-impl Drop for Pin<'_> {
-    fn drop(&mut self) {
-        if let Some(id) = self.1.take() {
-            self.0.end_read(id);
-        }
-    }
+/// True in a thread that is in the middle of a checkpoint: a callback of the caller's runs there.
+pub(crate) fn is_at_work() -> bool {
+    AT_WORK.get()
 }
 
 /// Makes the commit that is newest now durable; returns when it is, or was already.
 pub(crate) fn checkpoint(env: &EnvInner) -> Result<()> {
+    struct AtWork;
+    impl Drop for AtWork {
+        fn drop(&mut self) {
+            AT_WORK.set(false);
+        }
+    }
+    AT_WORK.set(true);
+    let _at_work = AtWork;
     if env.options.read_only {
         return Err(Error::ReadOnly);
     }
@@ -98,7 +111,7 @@ pub(crate) fn cut_tail(env: &EnvInner, all: bool) -> Result<()> {
 }
 
 fn attempt(env: &EnvInner) -> Result<()> {
-    let (meta, _pin, arrived) = capture(env)?;
+    let (meta, arrived) = capture(env)?;
     let txn = meta.txn;
     if !has(Bug::CheckpointUnflushed) {
         flush(env)?;
@@ -106,21 +119,21 @@ fn attempt(env: &EnvInner) -> Result<()> {
     let slot = {
         let _lock = MetaLock::take(&env.shared)?;
         metas::settle(&env.shared, &arrived);
-        if env.steady() >= txn {
-            return Ok(());
-        }
-        let slot = free_slot(env)?;
-        if env.steady() >= txn {
-            return Ok(()); // Making room has brought another process's copy of it to an end.
-        }
-        metas::set_slot(&env.shared, slot, txn, SlotState::Pending);
-        // Pending also if this fails: the part that was written may be a whole meta, as its end is
-        // mostly zeros.
-        let written = metas::write(env.data.as_ref(), slot, &meta);
-        if written.is_err() && has(Bug::FailedMetaForgotten) {
-            metas::set_slot(&env.shared, slot, 0, SlotState::Weak);
-        }
-        written?;
+        let place = || metas::place_steady(env.data.as_ref(), &env.shared, txn, env.shift);
+        let slot = match place() {
+            Place::Full => {
+                free_slot(env)?;
+                match place() {
+                    Place::Write(slot) => write(env, slot, &meta)?,
+                    Place::Written(slot) => slot,
+                    Place::Ended | Place::Full => return Ok(()),
+                }
+            }
+            Place::Write(slot) => write(env, slot, &meta)?,
+            Place::Written(slot) => slot,
+            // Made steady meanwhile, or given up with a process whose write failed.
+            Place::Ended => return Ok(()),
+        };
         if has(Bug::SteadyTooEarly) {
             metas::settle(&env.shared, &[(slot, txn)]);
         }
@@ -130,6 +143,16 @@ fn attempt(env: &EnvInner) -> Result<()> {
     let _lock = MetaLock::take(&env.shared)?;
     metas::settle(&env.shared, &[(slot, txn)]);
     Ok(())
+}
+
+/// Writes a meta into its slot, which is pending, and stays so if this fails: the part that was
+/// written may be a whole meta, as its end is mostly zeros.
+fn write(env: &EnvInner, slot: usize, meta: &Meta) -> Result<usize> {
+    let written = metas::write(env.data.as_ref(), slot, meta);
+    if written.is_err() && has(Bug::FailedMetaForgotten) {
+        metas::set_slot(&env.shared, slot, 0, SlotState::Weak);
+    }
+    written.map(|()| slot)
 }
 
 /// A slot for the next meta. The caller holds the meta lock.
@@ -145,23 +168,15 @@ pub(crate) fn free_slot(env: &EnvInner) -> Result<usize> {
         .ok_or(Error::Corrupted { page: PageNo(0), reason: "the lock file calls all metas needed" })
 }
 
-/// The newest meta in its steady form, with its snapshot pinned; and what the flush that follows
-/// makes steady besides.
-fn capture(env: &EnvInner) -> Result<(Meta, Pin<'_>, Vec<Pending>)> {
+/// The meta of the commit to make steady, in its steady form, with its snapshot pinned; and what the
+/// flush that follows makes steady besides.
+fn capture(env: &EnvInner) -> Result<(Meta, Vec<Pending>)> {
     let _lock = MetaLock::take(&env.shared)?;
-    let (id, words) = env.shared.begin_read()?;
-    let pin = Pin(&env.shared, Some(id));
-    let mut meta = metas::load(env.data.as_ref(), &env.shared, env.shift)?;
-    if Root::from_words(&words).is_none_or(|root| root.txn != meta.txn) {
-        return Err(Error::Corrupted {
-            page: PageNo(0),
-            reason: "the newest meta is not the one published",
-        });
-    }
+    let mut meta = metas::begin_checkpoint(env.data.as_ref(), &env.shared, env.shift)?;
     meta.trust = Trust::Steady;
     meta.digest = 0;
     let arrived = metas::arrived(env.data.as_ref(), &env.shared, env.shift);
-    Ok((meta, pin, arrived))
+    Ok((meta, arrived))
 }
 
 /// Wipes what was not published, on disk too. The caller holds the writer lock and has written no

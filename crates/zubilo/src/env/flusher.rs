@@ -1,10 +1,14 @@
 //! The thread that turns weak commits steady by bytes and time (`Durability::Lazy`).
 //!
 //! It owns no state of the store: it waits, then asks for a checkpoint. [`Closer`], which only the
-//! handles own, ends it when the last handle is dropped.
+//! handles own, ends it when the last handle is dropped. Of a handle that is never dropped, such as one
+//! in a static, the end of the program in order (`exit`, the end of `main`) makes what is left durable.
+//! Now and then the thread looks for weak commits of other processes that nobody has flushed: their
+//! writer may have been killed.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -42,8 +46,13 @@ struct State {
 /// What the thread does next.
 enum Turn {
     Flush,
+    /// Nothing was committed here for a while.
+    Look,
     Stop,
 }
+
+/// A thread without work looks around this often at most.
+const LOOK_MIN: Duration = Duration::from_millis(100);
 
 impl Flusher {
     pub(crate) fn new() -> Flusher {
@@ -89,7 +98,16 @@ impl Flusher {
                 return Turn::Flush;
             }
             state = match due {
-                None => self.wake.wait(state).unwrap_or_else(|e| e.into_inner()),
+                None => {
+                    let (state, waited) = self
+                        .wake
+                        .wait_timeout(state, period.max(LOOK_MIN))
+                        .unwrap_or_else(|e| e.into_inner());
+                    if waited.timed_out() && !state.stop && !state.full && state.oldest.is_none() {
+                        return Turn::Look;
+                    }
+                    state
+                }
                 Some(due) => {
                     self.wake.wait_timeout(state, due).unwrap_or_else(|e| e.into_inner()).0
                 }
@@ -150,21 +168,73 @@ impl Closer {
         });
         threads.push(spawned.map_err(Error::io("start the flusher's thread"))?);
         self.env.flusher.bounds.get_or_init(|| bounds);
+        remember(&self.env);
         Ok(())
     }
 }
 
+/// The stores of this process that have a flusher.
+fn remembered() -> std::sync::MutexGuard<'static, Vec<Weak<EnvInner>>> {
+    static LAZY: std::sync::Mutex<Vec<Weak<EnvInner>>> = std::sync::Mutex::new(Vec::new());
+    LAZY.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// At its end in order the program flushes what no dropped handle has.
+fn remember(env: &Arc<EnvInner>) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| platform::at_exit(flush_at_exit));
+    let mut known = remembered();
+    known.retain(|env| env.strong_count() > 0);
+    known.push(Arc::downgrade(env));
+}
+
+extern "C" fn flush_at_exit() {
+    // A callback that ends the program in the middle of a checkpoint would wait for itself.
+    if checkpoint::is_at_work() {
+        return;
+    }
+    let known: Vec<_> = remembered().iter().filter_map(Weak::upgrade).collect();
+    for env in known {
+        let skip = env.close_without_sync.load(Ordering::SeqCst) || env.check_writable().is_err();
+        if !skip && env.steady() < env.shared.newest() {
+            // Nobody is left to hear of a failure; nor may a panic go on from here.
+            drop(catch_unwind(AssertUnwindSafe(|| checkpoint::checkpoint(&env))));
+        }
+    }
+}
+
 fn flush_until_stopped(env: &EnvInner, period: Duration) {
-    while let Turn::Flush = env.flusher.wait(period) {
+    // What was newest at the last look, and what was told of a failure last.
+    let (mut seen, mut told) = (0, String::new());
+    loop {
+        match env.flusher.wait(period) {
+            Turn::Stop => return,
+            Turn::Flush => {}
+            // Of those who commit elsewhere each sees to its own commits while it lives.
+            Turn::Look => {
+                let left = seen > env.steady();
+                seen = env.shared.newest();
+                if !left || env.is_poisoned() {
+                    continue;
+                }
+            }
+        }
         match checkpoint::checkpoint(env) {
-            Ok(()) => env.flusher.failed.store(false, Ordering::SeqCst),
-            // It needs a slot to pin the snapshot: once a reader ends there is one.
-            Err(Error::ReadersFull { .. }) => env.flusher.again(),
+            Ok(()) => {
+                if env.flusher.failed.swap(false, Ordering::SeqCst) {
+                    env.log(Level::Warn, format_args!("checkpoints succeed again"));
+                }
+            }
             // A failed flush has poisoned the store. Of anything else writers hear: the bounds on
             // what a power cut takes do not hold until a checkpoint succeeds.
             Err(error) => {
-                env.log(Level::Error, format_args!("a checkpoint failed: {error}"));
-                env.flusher.failed.store(true, Ordering::SeqCst);
+                let what = error.to_string();
+                // Once, not with each attempt.
+                if !env.flusher.failed.swap(true, Ordering::SeqCst) || what != told {
+                    let bounds = "commits are not made durable in time";
+                    env.log(Level::Error, format_args!("a checkpoint failed, {bounds}: {what}"));
+                    told = what;
+                }
                 env.flusher.again();
             }
         }

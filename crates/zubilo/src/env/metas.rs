@@ -30,6 +30,9 @@ pub(crate) enum SlotState {
     Pending = 1,
     /// On disk with all its pages.
     Steady = STEADY as isize,
+    /// A checkpoint flushes the pages of this weak commit: they are pinned, and the meta stays. At most
+    /// one slot is newer than the steady point and says so.
+    Flushing = 3,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,28 +46,52 @@ fn word(shared: &Shared, i: usize) -> u64 {
 }
 
 fn slot(shared: &Shared, i: usize) -> Slot {
-    let word = word(shared, i);
+    slot_of(word(shared, i))
+}
+
+fn slot_of(word: u64) -> Slot {
     let state = match word & 3 {
         0 => SlotState::Weak,
         1 => SlotState::Pending,
+        3 => SlotState::Flushing,
         _ => SlotState::Steady,
     };
     Slot { txn: word >> 2, state }
 }
 
-/// The last steady transaction, 0 if none is known. It only grows while the store is open.
-pub(crate) fn steady(shared: &Shared) -> u64 {
-    let words = || std::array::from_fn::<u64, { META_COUNT as usize }, _>(|i| word(shared, i));
-    // Read twice, as the slots change one by one: the steady point may have moved from a slot not
-    // yet looked at to one looked at before, and its old slot been taken.
+/// All words as they stood at one moment: the steady point may move from a slot not yet looked at to
+/// one looked at before, and its old slot be taken.
+fn words(shared: &Shared) -> [u64; META_COUNT as usize] {
+    let words = || std::array::from_fn(|i| word(shared, i));
     let mut before = words();
     loop {
         let now = words();
         if now == before {
-            return steady_of(now);
+            return now;
         }
         before = now;
     }
+}
+
+/// The last steady transaction, 0 if none is known. It only grows while the store is open.
+pub(crate) fn steady(shared: &Shared) -> u64 {
+    steady_of(words(shared))
+}
+
+/// The commits whose pages stay whether somebody reads them or not: the steady point; newer ones whose
+/// metas may already be on disk as steady although nobody has said so, of a checkpoint under way, or of
+/// one that failed or was killed, as an open would believe them; and the one whose pages are being
+/// flushed, so that it may become one of these.
+pub(crate) fn pinned(shared: &Shared) -> impl Iterator<Item = u64> {
+    let words = words(shared);
+    let steady = steady_of(words);
+    let held = words.into_iter().map(slot_of).filter(move |s| match s.state {
+        SlotState::Pending => s.txn > steady && !has(Bug::PendingNotPinned),
+        SlotState::Flushing => s.txn > steady && !has(Bug::FlushingNotPinned),
+        SlotState::Weak | SlotState::Steady => false,
+    });
+    let steady = Some(steady).filter(|_| !has(Bug::SteadyNotPinned));
+    held.map(|s| s.txn).chain(steady)
 }
 
 /// Records what a slot holds.
@@ -90,12 +117,13 @@ pub(crate) fn holds(shared: &Shared, i: usize, txn: u64, state: SlotState) -> bo
 /// A slot, and the transaction that is pending there.
 pub(crate) type Pending = (usize, u64);
 
-/// Transactions whose metas may already be on disk as steady ones although
-/// nobody has said so: of a checkpoint under way, or of one that failed or was killed. An open would
-/// believe them, so their pages are pinned until a later steady point is on disk.
-pub(crate) fn pending(shared: &Shared) -> impl Iterator<Item = Pending> {
-    let slots = (0..SLOT_WORDS.len()).map(|i| (i, slot(shared, i)));
-    slots.filter(|(_, s)| s.state == SlotState::Pending).map(|(i, s)| (i, s.txn))
+fn slots(shared: &Shared) -> impl Iterator<Item = (usize, Slot)> {
+    (0..SLOT_WORDS.len()).map(|i| (i, slot(shared, i)))
+}
+
+/// What becomes steady with a flush, or may.
+fn pending(shared: &Shared) -> impl Iterator<Item = Pending> {
+    slots(shared).filter(|(_, s)| s.state == SlotState::Pending).map(|(i, s)| (i, s.txn))
 }
 
 /// The slot to overwrite next; none if all are needed, which takes several processes that are in the
@@ -106,7 +134,7 @@ pub(crate) fn pending(shared: &Shared) -> impl Iterator<Item = Pending> {
 pub(crate) fn victim(shared: &Shared) -> Option<usize> {
     let newest = shared.newest();
     let steady = steady(shared);
-    let slots = || (0..SLOT_WORDS.len()).map(|i| (i, slot(shared, i)));
+    let slots = || slots(shared);
     if has(Bug::NewestOverwritten) {
         return slots().filter(|(_, s)| s.txn != steady).max_by_key(|(_, s)| s.txn).map(|(i, _)| i);
     }
@@ -115,10 +143,65 @@ pub(crate) fn victim(shared: &Shared) -> Option<usize> {
     let needed = |i: usize, s: Slot| match (anchor, s.state) {
         (Some((at, _)), _) if at == i => true,
         (Some(_), _) if s.txn == steady => false,
-        (_, SlotState::Pending) => s.txn > steady || s.txn == newest,
+        (_, SlotState::Pending | SlotState::Flushing) => s.txn > steady || s.txn == newest,
         _ => s.txn == newest,
     };
     slots().filter(|&(i, s)| !needed(i, s)).min_by_key(|(_, s)| s.txn).map(|(i, _)| i)
+}
+
+/// The weak commit that a checkpoint is to make steady, from now on pinned: the newest, or the one that
+/// another checkpoint has begun with, which may have been killed. The caller holds the meta lock.
+pub(crate) fn begin_checkpoint(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<Meta> {
+    let steady = steady(shared);
+    let begun = slots(shared).find(|(_, s)| s.state == SlotState::Flushing && s.txn > steady);
+    if let Some((i, s)) = begun {
+        match at(data, i, shift) {
+            Some(meta) if meta.txn == s.txn => return Ok(meta),
+            // Damage: nothing can be made of it.
+            _ => set_slot(shared, i, s.txn, SlotState::Weak),
+        }
+    }
+    let (i, meta) = newest(data, shared, shift)?;
+    if slot(shared, i).state == SlotState::Weak {
+        set_slot(shared, i, meta.txn, SlotState::Flushing);
+    }
+    Ok(meta)
+}
+
+/// Where the steady form of a commit goes whose pages are on disk now.
+pub(crate) enum Place {
+    /// Into this slot, which is pending from now on.
+    Write(usize),
+    /// Somebody else has written it into this slot.
+    Written(usize),
+    /// It is steady, or nobody pins it any more.
+    Ended,
+    /// A slot has to be made free first.
+    Full,
+}
+
+/// Finds the place for the steady form of `txn`. The caller holds the meta lock.
+pub(crate) fn place_steady(data: &dyn DataFile, shared: &Shared, txn: u64, shift: u32) -> Place {
+    let held = |state| slots(shared).find(|(_, s)| s.state == state && s.txn == txn);
+    if steady(shared) >= txn {
+        return Place::Ended;
+    }
+    let is_newest = txn == shared.newest();
+    if let Some((i, _)) = held(SlotState::Pending) {
+        let written = at(data, i, shift).is_some_and(|m| m.txn == txn && m.trust != Trust::Weak);
+        return if written { Place::Written(i) } else { Place::Write(i) };
+    }
+    let Some((begun, _)) = held(SlotState::Flushing) else { return Place::Ended };
+    if !is_newest {
+        // Nobody needs the weak form any more; with the same store the pin passes on.
+        set_slot(shared, begun, txn, SlotState::Pending);
+        return Place::Write(begun);
+    }
+    // A write that fails must not cost the newest commit its meta.
+    let Some(free) = victim(shared) else { return Place::Full };
+    set_slot(shared, free, txn, SlotState::Pending);
+    set_slot(shared, begun, txn, SlotState::Weak);
+    Place::Write(free)
 }
 
 /// The pending metas that the file holds whole, of published commits: the next flush makes them
@@ -296,10 +379,15 @@ fn at(data: &dyn DataFile, i: usize, shift: u32) -> Option<Meta> {
 /// before its write, or damage. Then another slot has it: the one with the root that was published,
 /// of which an open has seen that it fits into the file.
 pub(crate) fn load(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<Meta> {
+    newest(data, shared, shift).map(|(_, meta)| meta)
+}
+
+/// As [`load`], with its slot.
+fn newest(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<(usize, Meta)> {
     let newest = shared.newest();
     let claims = (0..SLOT_WORDS.len()).filter(|&i| slot(shared, i).txn == newest);
     let root = shared.newest_root();
-    let mut metas = claims.filter_map(|i| at(data, i, shift));
-    let found = metas.find(|meta| Root::of(meta).to_words(shift) == root);
+    let mut metas = claims.filter_map(|i| Some((i, at(data, i, shift)?)));
+    let found = metas.find(|(_, meta)| Root::of(meta).to_words(shift) == root);
     found.ok_or(Error::Corrupted { page: PageNo(0), reason: "the newest meta is missing" })
 }

@@ -314,9 +314,7 @@ impl EnvInner {
         metas::steady(&self.shared)
     }
 
-    /// All snapshots that must stay readable, ascending: readers', those that a checkpoint may have
-    /// made steady, and the last steady commit's. In this order: what leaves one group meanwhile is
-    /// in a later one already.
+    /// All snapshots that must stay readable, ascending: readers', and those that the meta slots pin.
     pub(crate) fn collect_pins(&self, pins: &mut Vec<u64>) {
         pins.clear();
         if !has(Bug::ReadersNotPinned) {
@@ -325,9 +323,7 @@ impl EnvInner {
                 self.log(Level::Warn, format_args!("{cleaned} readers of dead processes removed"));
             }
         }
-        let pending = metas::pending(&self.shared).filter(|_| !has(Bug::PendingNotPinned));
-        let steady = std::iter::once_with(|| self.steady()).filter(|_| !has(Bug::SteadyNotPinned));
-        for txn in pending.map(|(_, txn)| txn).chain(steady) {
+        for txn in metas::pinned(&self.shared) {
             if let Err(at) = pins.binary_search(&txn) {
                 pins.insert(at, txn);
             }

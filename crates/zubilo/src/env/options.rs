@@ -16,7 +16,10 @@ pub enum Durability {
     Sync,
     /// In the kernel: survives the end of the process; after a power cut the store is in the
     /// state of a recent commit, at most as old as these bounds and the time of one flush. A
-    /// thread of the library flushes; no commit waits for it.
+    /// thread of the library flushes; no commit waits for it. The end of the program in order flushes
+    /// what is left, also of handles that are never dropped. What a killed process has left is flushed
+    /// by another one that has the store open with `Lazy`, within two periods, or by the next open for
+    /// writing.
     Lazy {
         /// Flush after this many bytes were committed.
         sync_bytes: u64,

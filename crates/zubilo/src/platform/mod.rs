@@ -218,6 +218,12 @@ pub(crate) fn without_signals<T>(run: impl FnOnce() -> T) -> T {
     system::without_signals(run)
 }
 
+/// Has `last` run when the program ends in order (`exit`, the end of `main`), or when the library is
+/// unloaded; also in forked children. It must not unwind.
+pub(crate) fn at_exit(last: extern "C" fn()) {
+    system::at_exit(last);
+}
+
 /// Milliseconds of a clock that never goes back; coarse and therefore cheap.
 pub(crate) fn coarse_ms() -> u64 {
     system::coarse_ms()

@@ -305,15 +305,15 @@ impl Shared {
     }
 
     /// Pins the newest snapshot and returns its root.
-    #[inline]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn begin_read(&self) -> Result<(ReaderId, RootWords)> {
         let mut root = [0; ROOT_WORDS];
         let id = self.begin_read_into(&mut root)?;
         Ok((id, root))
     }
 
-    /// As [`begin_read`](Self::begin_read), with the root in place of what `root` held. Faster
-    /// where the result would be moved: a move right after the words were stored one by one waits
+    /// Pins the newest snapshot and puts its root in place of what `root` held. Faster than to return
+    /// it where the result would be moved: a move right after the words were stored one by one waits
     /// for each of them.
     #[inline]
     pub(crate) fn begin_read_into(&self, root: &mut RootWords) -> Result<ReaderId> {

@@ -1,10 +1,12 @@
 //! Weak commits becoming steady: by bytes, by time, by closing; and what another boot believes.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use zubilo::{Durability, Env, Options};
 
 use crate::common::memory::MemoryFile;
+use crate::common::process::{Program, apart, say, task, wait};
 use crate::common::{check, contents, put_all};
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -160,6 +162,48 @@ fn a_sudden_end_loses_only_what_was_not_flushed() {
             _ => assert_eq!(contents(&read), states[20]),
         }
         check(&other, "another boot");
+    }
+}
+
+#[test]
+#[ignore = "program: run by other tests"]
+fn child_that_never_closes() {
+    static ENV: OnceLock<Env> = OnceLock::new();
+    let Some(path) = task() else { return };
+    let env = ENV.get_or_init(|| lazy(u64::MAX, LONG).open(path).unwrap());
+    put_all(env, "t", [("k", "weak")]);
+    assert!(!is_steady(env));
+    say("committed");
+    wait();
+    std::process::exit(0);
+}
+
+/// A handle in a static is never dropped: the end of the program makes its commits durable, or, where
+/// it was killed, another process that is there to write.
+#[test]
+fn the_end_of_a_program_that_never_closes() {
+    let _apart = apart();
+    for (killed, other_writer) in [(false, false), (true, true), (true, false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store");
+        let mut program = Program::start("flusher::child_that_never_closes", &path);
+        assert_eq!(program.hear(), "committed");
+        let other = other_writer.then(|| lazy(u64::MAX, Duration::ZERO).open(&path).unwrap());
+        if killed {
+            program.kill();
+        } else {
+            program.finish();
+        }
+        if let Some(other) = &other {
+            becomes_steady(other);
+        }
+        let image = std::fs::read(&path).unwrap();
+        let env = MemoryFile::new(&image).open_on_boot(2, Options::new()).unwrap();
+        let found = env.read().unwrap().table("t").is_ok();
+        assert_eq!(found, !killed || other_writer, "killed: {killed}, another: {other_writer}");
+        // For who opens the store on the same boot nothing is lost in any case.
+        let env = Options::new().open(&path).unwrap();
+        assert_eq!(env.read().unwrap().table("t").unwrap().get("k").unwrap(), Some(&b"weak"[..]));
     }
 }
 

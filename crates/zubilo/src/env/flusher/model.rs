@@ -34,7 +34,7 @@ impl Store {
 
     /// As a checkpoint does: all that was published before it began is steady after it.
     fn flush_until_stopped(&self) {
-        while let Turn::Flush = self.flusher.wait(PERIOD) {
+        while let Turn::Flush | Turn::Look = self.flusher.wait(PERIOD) {
             let target = self.published.load(Ordering::SeqCst);
             self.steady.store(target, Ordering::SeqCst);
         }

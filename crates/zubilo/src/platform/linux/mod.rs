@@ -27,6 +27,13 @@ pub(crate) fn os_page_size() -> usize {
     usize::try_from(size).unwrap_or(4096)
 }
 
+/// Has `last` run when the program ends in order.
+pub(crate) fn at_exit(last: extern "C" fn()) {
+    // SAFETY: registers a function, which stays as long as this library is loaded: it is run before
+    // that goes. For want of memory it is not registered; then the program ends without it.
+    unsafe { libc::atexit(last) };
+}
+
 /// Repeats a call while a signal handler interrupts it; a negative result becomes an error.
 fn retry(mut call: impl FnMut() -> isize) -> io::Result<usize> {
     loop {
