@@ -18,8 +18,8 @@ pub enum Durability {
     /// state of a recent commit, at most as old as these bounds and the time of one flush. A
     /// thread of the library flushes; no commit waits for it. The end of the program in order flushes
     /// what is left, also of handles that are never dropped. What a killed process has left is flushed
-    /// by another one that has the store open with `Lazy`, within two periods, or by the next open for
-    /// writing.
+    /// by another one that has the store open with `Lazy`, within two periods, or when the next writer
+    /// commits durably, syncs or closes.
     Lazy {
         /// Flush after this many bytes were committed.
         sync_bytes: u64,
