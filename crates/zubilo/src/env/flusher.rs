@@ -264,6 +264,8 @@ impl Drop for Closer {
             let _ = thread.join();
         }
         let skip = self.env.close_without_sync.load(Ordering::SeqCst);
+        // First, so that what is committed behind the checkpoint's back is durable by itself.
+        self.env.closed.store(!skip, Ordering::SeqCst);
         if !skip && self.env.check_writable().is_ok() {
             // Dropping cannot report; `Env::close` can.
             let _ = checkpoint::checkpoint(&self.env);

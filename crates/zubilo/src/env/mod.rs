@@ -12,6 +12,7 @@ pub(crate) mod flusher;
 mod free_space;
 pub(crate) mod geometry;
 pub(crate) mod info;
+mod join;
 pub(crate) mod log;
 pub(crate) mod meta;
 pub(crate) mod metas;
@@ -28,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::dirty::Arena;
 use crate::error::{Error, Result};
 use crate::planted::{Bug, has};
-use crate::platform::{self, DataFile};
+use crate::platform::{self, Claim, DataFile};
 use crate::shared::{RootWords, Shared, Word};
 use crate::space::Space;
 use crate::space::log::FreeSpaceLog;
@@ -57,6 +58,8 @@ pub struct Env {
 /// What all handles and transactions of an open store share.
 pub(crate) struct EnvInner {
     pub(crate) data: Box<dyn DataFile>,
+    /// Held by being open; given up before the lock file.
+    _claim: Option<Claim>,
     pub(crate) shared: Shared,
     pub(crate) options: Options,
     pub(crate) shift: u32,
@@ -66,6 +69,9 @@ pub(crate) struct EnvInner {
     pub(crate) scrubber: Scrubber,
     pub(crate) group: GroupQueue,
     pub(crate) close_without_sync: AtomicBool,
+    /// The last handle is gone, and made durable what was committed. A write transaction may have
+    /// stayed: nobody would flush its commit later.
+    pub(crate) closed: AtomicBool,
     /// The geometry of the options is not stored yet.
     pub(crate) geometry_pending: AtomicBool,
     /// Bytes of memory for what a transaction has changed.
@@ -336,7 +342,20 @@ impl EnvInner {
         metas::load(self.data.as_ref(), &self.shared, self.shift)
     }
 
+    /// Whether a commit is to be durable when it returns.
     pub(crate) fn is_sync(&self) -> bool {
         self.options.durability == Durability::Sync && !self.lazy_now.load(StdOrdering::Relaxed)
+            || self.closed.load(StdOrdering::SeqCst)
+    }
+}
+
+impl Drop for EnvInner {
+    fn drop(&mut self) {
+        // A commit that had begun its end when the last handle went.
+        let closed = self.closed.load(StdOrdering::SeqCst);
+        if closed && self.check_writable().is_ok() && self.steady() < self.shared.newest() {
+            // Dropping cannot report.
+            let _ = checkpoint::checkpoint(self);
+        }
     }
 }

@@ -18,6 +18,7 @@ use crate::sync::Ordering;
 use crate::tree::{Snapshot, TreeDesc, TreeOptions};
 
 use super::flusher::{Closer, Flusher};
+use super::join::{self, Joined};
 use super::log::Level;
 use super::meta::{META_COUNT, Meta, Trust};
 use super::metas::{self, Found, SlotState};
@@ -40,10 +41,13 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
             Some(false) => WritableMap::No,
         },
     };
-    let mut open = registry::lock();
+    if options.read_only && options.lock_file {
+        platform::prepare_shared_reading(path)?;
+    }
     let (data, _) = platform::open_data(path, &how)?;
-    let key = (data.id(), platform::fork_generation());
-    if let Some((env, closer)) = open.get(&key)
+    let place = registry::place(data.id());
+    let mut known = place.lock();
+    if let Some((env, closer)) = &*known
         && let (Some(env), Some(closer)) = (env.upgrade(), closer.upgrade())
     {
         if env.options.read_only && !options.read_only {
@@ -54,7 +58,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         }
         return Ok(Env::from_inner(env, closer));
     }
-    if let Some((env, _)) = open.get(&key)
+    if let Some((env, _)) = &*known
         && let Some(env) = env.upgrade()
         && !(env.options.lock_file && options.lock_file)
     {
@@ -65,11 +69,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         ));
     }
     refuse_foreign(data.as_ref())?;
-    // Beside the file itself: a process that came by a symbolic link must find the same one.
-    let (shared, role) = open_shared(data.path(), &options)?;
-    let env = start(data, shared, role, platform::boot_id(), options)?;
-    let known = (Arc::downgrade(&env.inner), Arc::downgrade(&env._closer));
-    open.insert(key, known);
+    let joined = join::join(data.as_ref(), data.path(), &options)?;
+    let env = start(data, joined, platform::boot_id(), options)?;
+    *known = Some((Arc::downgrade(&env.inner), Arc::downgrade(&env._closer)));
     Ok(env)
 }
 
@@ -80,11 +82,11 @@ pub(super) fn open_parts(
     options: Options,
 ) -> Result<Env> {
     check(&options)?;
-    let (shared, role) = match path {
-        Some(path) => open_shared(path, &options)?,
-        None => (Shared::private(options.max_readers), Role::First),
+    let joined = match path {
+        Some(path) => join::join(data.as_ref(), path, &options)?,
+        None => Joined::alone(&options),
     };
-    start(data, shared, role, boot_id, options)
+    start(data, joined, boot_id, options)
 }
 
 fn check(options: &Options) -> Result<()> {
@@ -111,34 +113,18 @@ fn refuse_foreign(data: &dyn DataFile) -> Result<()> {
     }
 }
 
-fn open_shared(path: &Path, options: &Options) -> Result<(Shared, Role)> {
-    if !options.lock_file {
-        return Ok((Shared::private(options.max_readers), Role::First));
-    }
-    let lock = options.lock_path.clone().unwrap_or_else(|| Options::default_lock_path(path));
-    let opened = Shared::open(&lock, options.mode, options.max_readers, options.exclusive);
-    match opened {
-        // On a read-only file system nobody writes: a private reader table is enough.
-        Err(Error::Io { source, .. })
-            if options.read_only && source.kind() == std::io::ErrorKind::ReadOnlyFilesystem =>
-        {
-            Ok((Shared::private(options.max_readers), Role::First))
-        }
-        other => other,
-    }
-}
-
 /// From opened parts to a live store.
 fn start(
     data: Box<dyn DataFile>,
-    shared: Shared,
-    role: Role,
+    joined: Joined,
     boot_id: [u8; 16],
     options: Options,
 ) -> Result<Env> {
+    let Joined { shared, role, claim, unclaimed } = joined;
     let shift = match role {
         Role::First => {
             let shift = bring_up(data.as_ref(), &shared, boot_id, &options)?;
+            join::record_identity(data.as_ref(), &shared)?;
             shared.announce()?;
             shift
         }
@@ -150,14 +136,7 @@ fn start(
             reason: "the lock file names no page size",
         });
     }
-    if options.huge_pages {
-        // Advice: a kernel that has no huge pages for files is no error.
-        let _ = data.advise(0, data.reserved(), Advice::HugePages);
-    }
-    if options.read_ahead == Some(false) {
-        // Advice, too.
-        let _ = data.advise(0, data.reserved(), Advice::Random);
-    }
+    advise(data.as_ref(), &options);
     let verifier = match options.verify {
         VerifyReads::Never => None,
         VerifyReads::Always => Some(Verifier::always()),
@@ -173,6 +152,7 @@ fn start(
     let dirty_limit = options.dirty_limit_of(platform::private_memory_limit());
     let inner = Arc::new(EnvInner {
         data,
+        _claim: claim,
         shared,
         scrubber: Scrubber::new(options.scrub),
         options,
@@ -182,6 +162,7 @@ fn start(
         flusher: Flusher::new(),
         group: Default::default(),
         close_without_sync: AtomicBool::new(false),
+        closed: AtomicBool::new(false),
         geometry_pending,
         memory: AtomicU64::new(platform::memory_limit()),
         dirty_limit,
@@ -193,17 +174,33 @@ fn start(
     });
     // A length that is not known is no reason to fail here.
     inner.look_at_length(inner.data.len().unwrap_or(0));
-    tell(&inner);
+    tell(&inner, unclaimed);
     let closer = Closer::start(&inner, lazy)?;
     Ok(Env::from_inner(inner, closer))
 }
 
+/// Tells the system how the file will be read; what it makes of that is its own affair.
+fn advise(data: &dyn DataFile, options: &Options) {
+    if options.huge_pages {
+        let _ = data.advise(0, data.reserved(), Advice::HugePages);
+    }
+    if options.read_ahead == Some(false) {
+        let _ = data.advise(0, data.reserved(), Advice::Random);
+    }
+}
+
 /// Logs what was opened.
-fn tell(env: &EnvInner) {
+fn tell(env: &EnvInner, unclaimed: bool) {
     let (newest, steady) = (env.shared.newest(), env.steady());
     let (path, size) = (env.data.path().display(), env.page_size());
     let what = format_args!("{path} is open: commit {newest}, on disk {steady}, pages of {size}");
     env.log(Level::Info, what);
+    if unclaimed {
+        let what = "the data file cannot be claimed, because of locks of those who may only read it \
+                    or for want of locks in its file system: whoever comes by another lock file is not \
+                    seen";
+        env.log(Level::Warn, format_args!("{path}: {what}"));
+    }
     if let Some(txn) = metas::unpublished(&env.shared) {
         let what = format_args!("commit {txn} was cut off or is damaged, it is not believed");
         env.log(Level::Warn, what);
@@ -333,8 +330,9 @@ fn is_credible(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16], do
         Trust::Steady => true,
         Trust::Weak => {
             let here = is_weak_of(meta, boot_id);
-            let known = !doubt && is_at_home(data, meta) || has(Bug::CopyBelieved);
-            here && (known || is_whole(data, meta)) || has(Bug::BootNotCompared)
+            let known = here && !doubt && is_at_home(data, meta);
+            let known = known || here && has(Bug::CopyBelieved) || has(Bug::BootNotCompared);
+            known || (here || is_of_unknown_boot(meta, boot_id)) && is_whole(data, meta)
         }
         Trust::Verified => has(Bug::DigestNotVerified) || digest_holds(data, meta).unwrap_or(false),
     }
@@ -343,6 +341,12 @@ fn is_credible(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16], do
 /// A weak commit of this boot, which is known.
 fn is_weak_of(meta: &Meta, boot_id: [u8; 16]) -> bool {
     meta.trust == Trust::Weak && meta.boot_id == boot_id && boot_id != [0; 16]
+}
+
+/// Whether nobody can tell if the system was restarted since a weak commit: the number of its run was,
+/// or is, hidden.
+fn is_of_unknown_boot(meta: &Meta, boot_id: [u8; 16]) -> bool {
+    meta.boot_id == [0; 16] || boot_id == [0; 16]
 }
 
 /// Whether a weak commit is in the file that it was written to.

@@ -165,7 +165,8 @@ impl Options {
         self
     }
 
-    /// Open for reading only; works on a read-only file system too.
+    /// Open for reading only; works on a read-only file system too. On a read-only mount of one that
+    /// others can write it is [`Error::Busy`](crate::Error::Busy): their writer could not see the reader.
     pub fn read_only(mut self, yes: bool) -> Options {
         self.read_only = yes;
         self
@@ -239,7 +240,8 @@ impl Options {
         self.dirty_limit.unwrap_or((memory / 8).clamp(16 << 20, 4 << 30))
     }
 
-    /// Permission bits of new files (default 0644, less the umask).
+    /// Permission bits of new files (default 0644, less the umask). The lock file can be read by those
+    /// only who may write it.
     pub fn mode(mut self, mode: u32) -> Options {
         self.mode = mode;
         self

@@ -1,8 +1,12 @@
 //! The stores this process has open, by file. Opening a file twice would break both: the locks of
 //! the kernel do not keep one process from itself.
+//!
+//! Each file has a place of its own, locked for the whole of an open, so that two threads that open one
+//! file at once end with one store; the map of the places is locked for moments only, so that an open
+//! which waits for another process delays no other store.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use crate::platform::{FileId, fork_generation};
 
@@ -12,13 +16,30 @@ use super::flusher::Closer;
 /// An open store, as long as any handle lives.
 pub(super) type Known = (Weak<EnvInner>, Weak<Closer>);
 
-/// The map of open stores; locked for the whole of an open, so that two threads that open one
-/// file at once end with one store.
-pub(super) fn lock() -> MutexGuard<'static, HashMap<(FileId, u32), Known>> {
-    static OPEN: OnceLock<Mutex<HashMap<(FileId, u32), Known>>> = OnceLock::new();
-    let open = OPEN.get_or_init(Mutex::default);
-    let mut open = open.lock().unwrap_or_else(|e| e.into_inner());
+/// Where the store of one file is found, if it is open.
+#[derive(Clone, Default)]
+pub(super) struct Place(Arc<Mutex<Option<Known>>>);
+
+impl Place {
+    /// Waits for an open of the same file.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Nobody looks at it, and its store is closed.
+    fn is_left(&self) -> bool {
+        // Others get at it by the map only, which the caller has locked.
+        Arc::strong_count(&self.0) == 1
+            && self.lock().as_ref().is_none_or(|(env, _)| env.strong_count() == 0)
+    }
+}
+
+/// The place of a file in this process; a forked child begins anew.
+pub(super) fn place(id: FileId) -> Place {
+    static PLACES: OnceLock<Mutex<HashMap<(FileId, u32), Place>>> = OnceLock::new();
+    let mut places = PLACES.get_or_init(Mutex::default).lock().unwrap_or_else(|e| e.into_inner());
     let generation = fork_generation();
-    open.retain(|(_, g), (env, _)| *g == generation && env.strong_count() > 0);
-    open
+    // In a child the lock of a place may be held by a thread that only its parent has.
+    places.retain(|(_, of), place| *of == generation && !place.is_left());
+    places.entry((id, generation)).or_default().clone()
 }

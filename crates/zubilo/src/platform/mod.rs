@@ -31,7 +31,9 @@ compile_error!("Zubilo runs on Linux so far: add a folder beside platform/linux"
 #[allow(dead_code, reason = "each test binary needs a part of it")]
 pub(crate) mod testing;
 
-pub(crate) use system::{LARGE_PAGE, LockFile, Locked, Memory, Process, RobustMutex, SharedMap};
+pub(crate) use system::{
+    Claim, LARGE_PAGE, LockFile, Locked, Memory, Process, RobustMutex, SharedMap,
+};
 
 /// Which file this is, whatever path led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -161,6 +163,17 @@ pub fn open_data(path: &Path, how: &OpenFile) -> Result<(Box<dyn DataFile>, bool
     let file = system::File::open(path, how)?;
     let empty = file.is_empty().map_err(crate::Error::io_at("read the length", path))?;
     Ok((Box::new(file), empty))
+}
+
+/// To be called before a store that others may write is opened for reading only: an error where they
+/// would write another file.
+pub(crate) fn prepare_shared_reading(path: &Path) -> Result<()> {
+    system::prepare_shared_reading(path)
+}
+
+/// Whether nobody can write the file of an open descriptor, by whatever mount. In doubt false.
+pub(crate) fn is_medium_read_only(descriptor: i32) -> bool {
+    system::is_medium_read_only(descriptor)
 }
 
 /// Names this run of the system: two equal values mean that no restart lies between. Zeros if

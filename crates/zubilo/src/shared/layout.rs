@@ -10,7 +10,7 @@ pub(super) const LINE: usize = 8;
 /// "ZubiloLk": what the file is.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"ZubiloLk");
 /// Version of this layout. Raised with every change of meaning, not only of places.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 /// Version and what the layout depends on beyond it: size of a mutex, width of a pointer, words
 /// of a root. Processes that differ in any of these cannot share a region.
 pub(super) const FINGERPRINT: u64 = VERSION
@@ -28,8 +28,14 @@ pub(super) const W_BOOT: usize = 5;
 /// What a region that is being initialised must not forget should its initialiser die: one more
 /// than the last steady transaction of poisoned predecessors, or zero.
 pub(super) const W_INHERITED: usize = 7;
-/// Sixteen words: what `Word` names.
+/// Sixteen words: what `Word` names, and at their end which data file this region belongs to.
 pub(super) const W_WORDS: usize = LINE;
+/// Words of those that `Word` may name.
+pub(super) const ENGINE_WORDS: usize = 12;
+/// The data file's number, see `DataFile::home`; zero in a region that belongs to none.
+pub(super) const W_HOME: usize = W_WORDS + 12;
+/// The identity that is written in the data file, two words; zeros if it was not known yet.
+pub(super) const W_UUID: usize = W_WORDS + 13;
 pub(super) const W_NEWEST: usize = 3 * LINE;
 /// One above the highest reader slot ever claimed.
 pub(super) const W_HIGH_WATER: usize = W_NEWEST + 1;
@@ -43,6 +49,8 @@ pub(super) const W_PROCESS_TABLE: usize = 16 * LINE;
 
 /// Words of the fixed part at the start.
 pub(super) const HEADER_WORDS: usize = 8;
+/// What an opener reads before it maps anything: the header and the words after it.
+pub(super) const PREFIX_WORDS: usize = W_WORDS + 16;
 
 /// States of the region, in `W_STATE`.
 pub(super) const S_INITIALISING: u64 = 0;
@@ -58,7 +66,7 @@ pub(super) const ALIVE_BYTE: u64 = 0;
 pub(super) const PROCESS_WORDS: usize = LINE;
 pub(super) const P_GENERATION: usize = 0;
 pub(super) const P_PID: usize = 1;
-pub(super) const P_START: usize = 2;
+pub(super) const P_NONCE: usize = 2;
 pub(super) const P_NAMESPACE: usize = 3;
 
 /// Words of a reader slot, and what they hold.
@@ -73,7 +81,8 @@ pub(super) const MIN_PROCESSES: u32 = 64;
 
 const _: () = assert!(super::ROOT_WORDS.is_multiple_of(LINE));
 const _: () = assert!(W_BOOT + 2 <= W_INHERITED && HEADER_WORDS <= W_WORDS);
-const _: () = assert!(W_WORDS + 16 <= W_NEWEST && (super::Word::FileLen as usize) < 16);
+const _: () = assert!(PREFIX_WORDS <= W_NEWEST && W_UUID + 2 <= PREFIX_WORDS);
+const _: () = assert!((super::Word::FileLen as usize) < ENGINE_WORDS);
 const _: () = assert!(W_ENTRY_1 + super::ROOT_WORDS <= W_WRITER);
 const _: () = assert!(W_META_OWNER + LINE <= W_PROCESS_TABLE);
 const _: () = assert!(crate::platform::RobustMutex::ROOM <= LINE * 8);
@@ -107,6 +116,11 @@ impl Sizes {
     /// The byte whose lock stands for a process entry.
     pub(super) fn process_byte(self, index: u32) -> u64 {
         self.process(index) as u64 * 8
+    }
+
+    /// The bytes whose locks stand for all entries.
+    pub(super) fn process_bytes(self) -> std::ops::Range<u64> {
+        W_PROCESS_TABLE as u64 * 8..self.slots() as u64 * 8
     }
 
     pub(super) fn slots(self) -> usize {

@@ -146,18 +146,19 @@ impl Shared {
         Shared::new(region, None, sizes, process::tag(0, 1), this)
     }
 
-    /// Opens or creates a lock file. [`Role::First`] must initialise the region and then
-    /// [`announce`](Self::announce) it. With `exclusive` nobody else gets in for the life of the
-    /// handle; where somebody is in already the answer is [`Error::Busy`].
+    /// Opens or creates the lock file of the data file with the number `home`. [`Role::First`] must
+    /// initialise the region and then [`announce`](Self::announce) it. With `exclusive` nobody else
+    /// gets in for the life of the handle; where somebody is in already the answer is [`Error::Busy`].
     pub(crate) fn open(
         path: &Path,
         mode: u32,
         max_readers: u32,
         exclusive: bool,
+        home: u64,
     ) -> Result<(Shared, Role)> {
         platform::watch_forks();
         let file = LockFile::open(path, mode)?;
-        let entered = open::enter(&file, path, max_readers, exclusive)?;
+        let entered = open::enter(&file, path, max_readers, exclusive, home)?;
         let this = Process::this();
         let words = entered.region.words();
         let tag = Processes { words, sizes: entered.sizes, file: Some(&file) }
@@ -196,6 +197,28 @@ impl Shared {
             last_check_ms: LocalAtomicU64::new(0),
             turn: Turn::default(),
         }
+    }
+
+    /// The lock file's own number, and that of this user's entry in it; `None` without one.
+    pub(crate) fn entry(&self) -> Result<Option<(u64, u32)>> {
+        let Some(file) = &self.file else { return Ok(None) };
+        let home = file.home().map_err(Error::io("examine the lock file"))?;
+        Ok(process::index_of(self.tag).map(|index| (home, index)))
+    }
+
+    /// For [`Role::First`]: the identity that is written in the data file.
+    pub(crate) fn set_uuid(&self, uuid: [u8; 16]) {
+        for (i, half) in uuid.as_chunks::<8>().0.iter().enumerate() {
+            self.region.words()[W_UUID + i].store(u64::from_le_bytes(*half), Ordering::SeqCst);
+        }
+    }
+
+    /// Whether the data file of this region bears the identity `uuid`.
+    pub(crate) fn has_uuid(&self, uuid: [u8; 16]) -> bool {
+        let words = self.region.words();
+        let mut halves = uuid.as_chunks::<8>().0.iter().enumerate();
+        halves
+            .all(|(i, half)| words[W_UUID + i].load(Ordering::SeqCst) == u64::from_le_bytes(*half))
     }
 
     /// Lets the others in, after [`Role::First`] has published a root and set the words.
@@ -582,8 +605,8 @@ impl Shared {
     /// A number for the calling thread that no thread of another process has, also none of
     /// another pid namespace. Never zero.
     fn thread_identity(&self) -> u64 {
-        let Process { pid, start, namespace } = self.this;
-        let parts = [u64::from(pid), start, namespace, u64::from(platform::thread_id())];
+        let Process { pid, nonce, namespace } = self.this;
+        let parts = [u64::from(pid), nonce, namespace, u64::from(platform::thread_id())];
         parts.into_iter().fold(0, |hash: u64, part| {
             // The finishing steps of a 64-bit mixer (murmur3): distinct inputs stay distinct.
             let mixed = (hash ^ part).wrapping_mul(0xFF51_AFD7_ED55_8CCD);

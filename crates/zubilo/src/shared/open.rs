@@ -1,11 +1,16 @@
 //! Entering a lock file: who initialises it, who joins, who is refused.
 //!
+//! A region belongs to one data file and to one run of the system. Both are compared, the run only
+//! where nobody is there: a registered user, whose entry is locked, proves that it is this one,
+//! whatever the two read as its number.
+//!
 //! Everything hangs on the lock of one byte. Whoever gets it exclusively knows that no other user
 //! is alive and may initialise the region; it then turns its lock into a shared one, which lets
 //! the others in. Whoever gets it shared and finds the region live has joined. A region that is
 //! not live although its lock is to be had was left by an initialiser that died: try again.
 //! Nobody waits inside the system, so that exclusive use can be told from an opening in progress.
 
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -22,7 +27,7 @@ fn is_meta_slot(word: usize) -> bool {
 }
 
 /// The last steady transaction that an old region knew.
-fn steady_in(old: &[u64; W_WORDS + 16]) -> u64 {
+fn steady_in(old: &[u64; PREFIX_WORDS]) -> u64 {
     steady_of(Word::META_SLOTS.map(|slot| old[W_WORDS + slot as usize]))
 }
 
@@ -46,28 +51,35 @@ pub(super) struct Entered {
     pub(super) knows_steady: bool,
 }
 
-/// Joins the region in `file`, or initialises it. Holds the lock on the alive byte afterwards.
+/// Joins the region in `file` for the data file `home`, or initialises it. Holds the lock on the alive
+/// byte afterwards.
 pub(super) fn enter(
     file: &LockFile,
     path: &Path,
     max_readers: u32,
     exclusive: bool,
+    home: u64,
 ) -> Result<Entered> {
     // Where the question has no answer the file is as good as local.
     if !exclusive && file.is_remote().unwrap_or(false) {
         return Err(Error::Invalid(
-            "the store lies on a network file system, where memory cannot be shared between \
-             machines: open it for exclusive use",
+            "the lock file lies on a network file system, where memory cannot be shared between \
+             machines: open the store for exclusive use",
         ));
     }
-    match take_alive_byte(file, path, exclusive)? {
-        None => initialise(file, path, Sizes::for_readers(max_readers), exclusive),
+    match take_alive_byte(file, path, exclusive, home)? {
+        None => initialise(file, path, Sizes::for_readers(max_readers), exclusive, home),
         Some(sizes) => join(file, path, sizes),
     }
 }
 
 /// `None`: the lock is ours alone. Otherwise it is shared, and the region live with these sizes.
-fn take_alive_byte(file: &LockFile, path: &Path, exclusive: bool) -> Result<Option<Sizes>> {
+fn take_alive_byte(
+    file: &LockFile,
+    path: &Path,
+    exclusive: bool,
+    home: u64,
+) -> Result<Option<Sizes>> {
     let failed = |error| Error::io_at("lock the lock file", path)(error);
     let started = Instant::now();
     let mut looks_exclusive = 0;
@@ -81,13 +93,13 @@ fn take_alive_byte(file: &LockFile, path: &Path, exclusive: bool) -> Result<Opti
             ));
         }
         let entered = file.try_lock(ALIVE_BYTE, false).map_err(failed)?;
-        let header = file.read_words::<HEADER_WORDS>().map_err(failed)?;
+        let header = file.read_words::<PREFIX_WORDS>().map_err(failed)?;
         match (entered, header[W_STATE]) {
-            (true, S_LIVE) if header[W_BOOT..W_BOOT + 2] == boot_words() => {
+            (true, S_LIVE) if is_joinable(file, &header, home).map_err(failed)?? => {
                 return sizes_of(&header).map(Some);
             }
-            // Not live, or left so by a system that stopped: then the file may hold less than the
-            // region says.
+            // Not live, or left so by a system that stopped, or for another file: then the file may
+            // hold less than the region says.
             (true, _) => file.unlock(ALIVE_BYTE).map_err(failed)?,
             (false, S_EXCLUSIVE) => looks_exclusive += 1,
             (false, _) => {}
@@ -105,12 +117,35 @@ fn take_alive_byte(file: &LockFile, path: &Path, exclusive: bool) -> Result<Opti
     }
 }
 
+/// Whether a live region, of which the caller shares the alive byte, tells the truth of this run of the
+/// system and of the data file `home`. An error if it is in use, for another file.
+fn is_joinable(
+    file: &LockFile,
+    header: &[u64; PREFIX_WORDS],
+    home: u64,
+) -> io::Result<Result<bool>> {
+    let sizes = match sizes_of(header) {
+        Ok(sizes) => sizes,
+        Err(error) => return Ok(Err(error)),
+    };
+    // The last user may have ended a moment ago; then what it left is known by its number.
+    let in_use = file.is_locked(sizes.process_bytes())?;
+    if header[W_HOME] != home {
+        return Ok(if in_use { Err(Error::Busy(OTHER_FILE)) } else { Ok(false) });
+    }
+    Ok(Ok(in_use || boot_of(header) == Boot::This))
+}
+
+const OTHER_FILE: &str = "those who use this store's lock file have another data file open: it was \
+                          deleted, replaced or moved since they opened it, or shares the name of \
+                          its lock file; end them first";
+
 /// How a lock file of LMDB begins. Beside a data file of ours it is what is left of a store that was
 /// there before, and nobody uses it: its users would hold a lock on the same byte.
 const LMDB: u32 = 0xBEEF_C0DE;
 
 /// The sizes in the header of a live region.
-fn sizes_of(header: &[u64; HEADER_WORDS]) -> Result<Sizes> {
+fn sizes_of(header: &[u64; PREFIX_WORDS]) -> Result<Sizes> {
     if header[W_MAGIC] != MAGIC || header[W_FINGERPRINT] != FINGERPRINT {
         return Err(Error::Incompatible(
             "the store is in use by a process with another version or build of this library: \
@@ -133,22 +168,33 @@ fn join(file: &LockFile, path: &Path, sizes: Sizes) -> Result<Entered> {
     Ok(Entered { region, sizes, role: Role::Joined, inherited_poison: None, knows_steady: false })
 }
 
-fn initialise(file: &LockFile, path: &Path, sizes: Sizes, exclusive: bool) -> Result<Entered> {
+fn initialise(
+    file: &LockFile,
+    path: &Path,
+    sizes: Sizes,
+    exclusive: bool,
+    home: u64,
+) -> Result<Entered> {
     let failed = |error| Error::io_at("prepare the lock file", path)(error);
-    let old = file.read_words::<{ W_WORDS + 16 }>().map_err(failed)?;
+    let old = file.read_words::<PREFIX_WORDS>().map_err(failed)?;
     let foreign = old[W_MAGIC] as u32 != LMDB && old.iter().any(|&word| word != 0);
     if old[W_MAGIC] != MAGIC && foreign {
         let path = Box::new(path.to_path_buf());
         return Err(Error::NotAStore { path, found: "not a lock file of a store" });
     }
-    let boot = boot_words();
-    let inherited_poison = poison_of(&old, boot);
-    let knows_steady = is_kin(&old, boot) && old[W_INHERITED] != STRANGER;
+    let kin = is_kin(&old, home);
+    let inherited_poison = if kin { poison_of(&old) } else { None };
+    let knows_steady = kin && boot_of(&old) == Boot::This && old[W_INHERITED] != STRANGER;
     file.allocate(sizes.bytes() as u64).map_err(failed)?;
     let region = Region::mapped(file.map(sizes.bytes()).map_err(failed)?, sizes);
     let words = region.words();
     let state = if exclusive { S_EXCLUSIVE } else { S_INITIALISING };
     words[W_STATE].store(state, Ordering::SeqCst);
+    if !kin {
+        // Nobody's, until nothing of the users before is left that could be taken for this file's.
+        words[W_HOME].store(0, Ordering::SeqCst);
+        words[W_WORDS + Word::Poisoned as usize].store(0, Ordering::SeqCst);
+    }
     // First of all, and from now on until the region is announced: were it lost with us, the
     // next one would trust what the kernel's cache says.
     let inherited = match (knows_steady, inherited_poison) {
@@ -157,6 +203,7 @@ fn initialise(file: &LockFile, path: &Path, sizes: Sizes, exclusive: bool) -> Re
         (false, None) => STRANGER,
     };
     words[W_INHERITED].store(inherited, Ordering::SeqCst);
+    let boot = boot_words();
     words[W_BOOT].store(boot[0], Ordering::SeqCst);
     words[W_BOOT + 1].store(boot[1], Ordering::SeqCst);
     words[W_MAGIC].store(MAGIC, Ordering::SeqCst);
@@ -165,10 +212,11 @@ fn initialise(file: &LockFile, path: &Path, sizes: Sizes, exclusive: bool) -> Re
     words[W_PROCESSES].store(u64::from(sizes.processes), Ordering::SeqCst);
     for (i, word) in words.iter().enumerate().skip(HEADER_WORDS) {
         // What was steady stays known, should this opener be killed.
-        if !(is_meta_slot(i) && knows_steady) {
+        if i != W_HOME && !(is_meta_slot(i) && knows_steady) {
             word.store(0, Ordering::Relaxed);
         }
     }
+    words[W_HOME].store(home, Ordering::SeqCst);
     prepare(&region, sizes).map_err(failed)?;
     Ok(Entered { region, sizes, role: Role::First, inherited_poison, knows_steady })
 }
@@ -188,18 +236,36 @@ fn boot_words() -> [u64; 2] {
     [id as u64, (id >> 64) as u64]
 }
 
-/// Whether a region is of this layout and was used since the last restart.
-fn is_kin(old: &[u64; W_WORDS + 16], boot: [u64; 2]) -> bool {
-    let same_boot = boot != [0, 0] && old[W_BOOT..W_BOOT + 2] == boot;
-    old[W_MAGIC] == MAGIC && old[W_FINGERPRINT] == FINGERPRINT && same_boot
+/// When a region was used last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Boot {
+    /// In this run of the system.
+    This,
+    /// Before the last restart.
+    Another,
+    /// Nobody can tell: the number of the run was or is hidden, as in some sandboxes.
+    Unknown,
 }
 
-/// What the users before said about a failed flush, if they ran since the last restart. A region
-/// of another layout says nothing, and none of its users trusted more than it had flushed.
-fn poison_of(old: &[u64; W_WORDS + 16], boot: [u64; 2]) -> Option<u64> {
-    if !is_kin(old, boot) {
-        return None;
+fn boot_of(old: &[u64; PREFIX_WORDS]) -> Boot {
+    match (boot_words(), [old[W_BOOT], old[W_BOOT + 1]]) {
+        ([0, 0], _) | (_, [0, 0]) => Boot::Unknown,
+        (now, then) if now == then => Boot::This,
+        _ => Boot::Another,
     }
+}
+
+/// Whether a region is of this layout, belongs to the file `home`, and may have been used since the
+/// last restart.
+fn is_kin(old: &[u64; PREFIX_WORDS], home: u64) -> bool {
+    let same_layout = old[W_MAGIC] == MAGIC && old[W_FINGERPRINT] == FINGERPRINT;
+    same_layout && old[W_HOME] == home && boot_of(old) != Boot::Another
+}
+
+/// What the users before said about a failed flush, of a region that [`is_kin`]: in doubt they ran
+/// since the last restart. A region of another layout says nothing, and none of its users trusted more
+/// than it had flushed.
+fn poison_of(old: &[u64; PREFIX_WORDS]) -> Option<u64> {
     match (old[W_INHERITED], old[W_WORDS + Word::Poisoned as usize]) {
         (0 | STRANGER, 0) => None,
         (0 | STRANGER, _) => Some(steady_in(old)),

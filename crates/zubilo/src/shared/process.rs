@@ -3,16 +3,16 @@
 //! A user holds the lock on the first byte of its entry for as long as it lives. The system drops
 //! the lock when the last descriptor of that open is gone, so the question "is it dead?" needs no
 //! process id and works across pid namespaces and after ids were recycled. Only where a forked
-//! child still holds a copy of its dead parent's descriptor does the lock say too little; then pid
-//! and start time decide, if both sides share a pid namespace. A doubtful owner counts as alive:
-//! that costs space, the other mistake would cost data.
+//! child still holds a copy of its dead parent's descriptor does the lock say too little; then the owner
+//! is dead if both sides share a pid namespace in which its number belongs to nobody. A doubtful owner
+//! counts as alive: that costs space, the other mistake would cost data.
 //!
 //! Slots name their owner by a *tag*: entry and generation. Whoever takes an entry over raises its
 //! generation, and the tags of its former user become those of a dead owner at that moment.
 
 use std::io;
 
-use super::layout::{P_GENERATION, P_NAMESPACE, P_PID, P_START, PROCESS_WORDS, Sizes};
+use super::layout::{P_GENERATION, P_NAMESPACE, P_NONCE, P_PID, PROCESS_WORDS, Sizes};
 use crate::platform::{LockFile, Process};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -21,7 +21,8 @@ pub(super) fn tag(index: u32, generation: u32) -> u64 {
     u64::from(generation) << 32 | (u64::from(index) + 1)
 }
 
-fn index_of(tag: u64) -> Option<u32> {
+/// The number of the entry behind a tag.
+pub(super) fn index_of(tag: u64) -> Option<u32> {
     (tag as u32).checked_sub(1)
 }
 
@@ -54,7 +55,7 @@ impl<'a> Processes<'a> {
             // From here on the former user's slots belong to a dead owner; only then may the
             // other fields speak of a living process.
             entry[P_GENERATION].store(u64::from(generation), Ordering::SeqCst);
-            entry[P_START].store(this.start, Ordering::Relaxed);
+            entry[P_NONCE].store(this.nonce, Ordering::Relaxed);
             entry[P_NAMESPACE].store(this.namespace, Ordering::Relaxed);
             entry[P_PID].store(u64::from(this.pid), Ordering::Release);
             return Ok(Some(tag(index, generation)));
@@ -82,7 +83,7 @@ impl<'a> Processes<'a> {
         let entry = self.entry(index);
         let owner = Process {
             pid: entry[P_PID].load(Ordering::Acquire) as u32,
-            start: entry[P_START].load(Ordering::Relaxed),
+            nonce: entry[P_NONCE].load(Ordering::Relaxed),
             namespace: entry[P_NAMESPACE].load(Ordering::Relaxed),
         };
         // Last: an unchanged generation means that the fields read were of this user.
@@ -97,7 +98,8 @@ impl<'a> Processes<'a> {
             return false;
         }
         let Some((index, owner)) = self.find(tag) else { return true };
-        match file.is_locked(self.sizes.process_byte(index)) {
+        let byte = self.sizes.process_byte(index);
+        match file.is_locked(byte..byte + 1) {
             Ok(false) => true,
             Ok(true) => owner.pid != 0 && owner.is_gone(this),
             Err(_) => false,

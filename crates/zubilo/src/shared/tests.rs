@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::platform::testing::{Program, apart, ended_well, fork, say, task, wait};
 
+/// The data file that there is not.
+const HOME: u64 = 77;
+
 const PROGRAM: &str = "shared::tests::program";
 
 fn root(txn: u64) -> RootWords {
@@ -18,7 +21,7 @@ fn root(txn: u64) -> RootWords {
 }
 
 fn open(path: &Path) -> (Shared, Role) {
-    Shared::open(path, 0o600, 16, false).expect("open")
+    Shared::open(path, 0o600, 16, false, HOME).expect("open")
 }
 
 /// Opens as the first user, with transaction 1 published.
@@ -120,7 +123,7 @@ fn program() {
             wait();
         }
         "exclusive" => {
-            let (shared, role) = Shared::open(path, 0o600, 16, true).expect("alone");
+            let (shared, role) = Shared::open(path, 0o600, 16, true, HOME).expect("alone");
             assert_eq!(role, Role::First);
             shared.publish(&root(1));
             shared.announce().expect("announce");
@@ -406,17 +409,17 @@ fn exclusive_use_admits_nobody_and_needs_nobody() {
     let mut child = start("exclusive", &path);
     child.hear();
     let started = Instant::now();
-    assert!(matches!(Shared::open(&path, 0o600, 16, false), Err(Error::Busy(_))));
-    assert!(matches!(Shared::open(&path, 0o600, 16, true), Err(Error::Busy(_))));
+    assert!(matches!(Shared::open(&path, 0o600, 16, false, HOME), Err(Error::Busy(_))));
+    assert!(matches!(Shared::open(&path, 0o600, 16, true, HOME), Err(Error::Busy(_))));
     assert!(started.elapsed() < Duration::from_secs(2));
     child.kill();
     let shared = first(&path);
-    assert!(matches!(Shared::open(&path, 0o600, 16, true), Err(Error::Busy(_))));
+    assert!(matches!(Shared::open(&path, 0o600, 16, true, HOME), Err(Error::Busy(_))));
     drop(shared);
-    let (shared, role) = Shared::open(&path, 0o600, 16, true).expect("alone");
+    let (shared, role) = Shared::open(&path, 0o600, 16, true, HOME).expect("alone");
     assert_eq!(role, Role::First);
     shared.announce().expect("announce");
-    assert!(matches!(Shared::open(&path, 0o600, 16, false), Err(Error::Busy(_))));
+    assert!(matches!(Shared::open(&path, 0o600, 16, false, HOME), Err(Error::Busy(_))));
 }
 
 #[test]
@@ -454,23 +457,78 @@ fn poison_of_another_boot_is_forgotten() {
     assert_eq!(open(&path).0.was_poisoned_on_this_boot(), None);
 }
 
+/// Nobody can tell whether the system was restarted: then nothing that may be lost counts as kept.
+#[test]
+fn in_doubt_about_the_boot_poison_is_kept_and_steadiness_is_not() {
+    let _apart = apart();
+    let (_dir, path) = lock_path();
+    let shared = first(&path);
+    shared.word(Word::MetaSlot2).store(7 << 2 | STEADY, Ordering::SeqCst);
+    shared.region.words()[W_BOOT].store(0, Ordering::SeqCst);
+    shared.region.words()[W_BOOT + 1].store(0, Ordering::SeqCst);
+    drop(shared);
+    let (shared, _) = open(&path);
+    assert_eq!((shared.was_poisoned_on_this_boot(), shared.is_stranger()), (None, true));
+    drop(shared);
+    let shared = first(&path);
+    shared.word(Word::MetaSlot2).store(7 << 2 | STEADY, Ordering::SeqCst);
+    shared.word(Word::Poisoned).store(1, Ordering::SeqCst);
+    shared.region.words()[W_BOOT].store(0, Ordering::SeqCst);
+    shared.region.words()[W_BOOT + 1].store(0, Ordering::SeqCst);
+    drop(shared);
+    assert_eq!(open(&path).0.was_poisoned_on_this_boot(), Some(7));
+    assert_eq!(open(&path).0.was_poisoned_on_this_boot(), Some(7));
+}
+
+/// What is known of one data file says nothing of another.
+#[test]
+fn a_region_belongs_to_one_data_file() {
+    let _apart = apart();
+    let (_dir, path) = lock_path();
+    let shared = first(&path);
+    shared.word(Word::MetaSlot2).store(7 << 2 | STEADY, Ordering::SeqCst);
+    shared.word(Word::Poisoned).store(1, Ordering::SeqCst);
+    let other = || Shared::open(&path, 0o600, 16, false, HOME + 1);
+    assert!(matches!(other(), Err(Error::Busy(_))));
+    drop(shared);
+    let (shared, role) = other().expect("nobody uses it");
+    assert_eq!((role, shared.was_poisoned_on_this_boot()), (Role::First, None));
+    assert!(shared.is_stranger());
+    shared.publish(&root(1));
+    shared.announce().expect("announce");
+    assert!(matches!(Shared::open(&path, 0o600, 16, false, HOME), Err(Error::Busy(_))));
+}
+
+/// A registered user proves that the region is of this boot, whatever it says.
+#[test]
+fn a_region_in_use_is_joined_whatever_boot_it_names() {
+    let _apart = apart();
+    let (_dir, path) = lock_path();
+    let shared = first(&path);
+    for word in [0, 5] {
+        shared.region.words()[W_BOOT].store(word, Ordering::SeqCst);
+        shared.region.words()[W_BOOT + 1].store(word, Ordering::SeqCst);
+        assert_eq!(open(&path).1, Role::Joined);
+    }
+}
+
 #[test]
 fn another_layout_is_refused_in_use_and_replaced_otherwise() {
     let _apart = apart();
     let (_dir, path) = lock_path();
     let shared = first(&path);
     shared.region.words()[W_FINGERPRINT].fetch_add(1, Ordering::SeqCst);
-    assert!(matches!(Shared::open(&path, 0o600, 16, false), Err(Error::Incompatible(_))));
+    assert!(matches!(Shared::open(&path, 0o600, 16, false, HOME), Err(Error::Incompatible(_))));
     drop(shared);
-    let (shared, role) = Shared::open(&path, 0o600, 500, false).expect("nobody uses it");
+    let (shared, role) = Shared::open(&path, 0o600, 500, false, HOME).expect("nobody uses it");
     assert_eq!(role, Role::First);
     shared.publish(&root(1));
     shared.announce().expect("announce");
     // The sizes are those of the first, whatever the others ask for.
-    let (joined, _) = Shared::open(&path, 0o600, 7, false).expect("join");
+    let (joined, _) = Shared::open(&path, 0o600, 7, false, HOME).expect("join");
     assert_eq!(joined.sizes, Sizes::for_readers(500));
     shared.region.words()[W_READERS].store(1 << 40, Ordering::SeqCst);
-    assert!(matches!(Shared::open(&path, 0o600, 16, false), Err(Error::Incompatible(_))));
+    assert!(matches!(Shared::open(&path, 0o600, 16, false, HOME), Err(Error::Incompatible(_))));
 }
 
 #[test]
@@ -478,9 +536,12 @@ fn a_file_of_another_kind_is_left_alone() {
     let _apart = apart();
     let (dir, path) = lock_path();
     std::fs::write(&path, "a letter to my aunt").expect("write");
-    assert!(matches!(Shared::open(&path, 0o600, 16, false), Err(Error::NotAStore { .. })));
+    assert!(matches!(Shared::open(&path, 0o600, 16, false, HOME), Err(Error::NotAStore { .. })));
     assert_eq!(std::fs::read(&path).expect("read"), b"a letter to my aunt");
-    assert!(matches!(Shared::open(dir.path(), 0o600, 16, false), Err(Error::NotAStore { .. })));
+    assert!(matches!(
+        Shared::open(dir.path(), 0o600, 16, false, HOME),
+        Err(Error::NotAStore { .. })
+    ));
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod regressions;
 mod requests;
 mod salvage;
 mod scale;
+mod sharing;
 mod space;
 mod telling;
 mod threads;

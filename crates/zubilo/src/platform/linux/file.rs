@@ -66,13 +66,7 @@ impl File {
             reserve(&fd, wanted, floor, writable).map_err(Error::io_at("map the file", path))?;
         let path = fs::canonicalize(path).map_err(Error::io_at("resolve the path", path))?;
         let id = FileId { device: found.dev(), inode: found.ino() };
-        // Numbers of deleted files are given to new ones, so the time of birth goes with them; the
-        // device's number may differ from mount to mount, so it counts only where there is no such time.
-        let born = found.created().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-        let home = match born {
-            Some(born) => home_of(&[id.inode, born.as_secs(), u64::from(born.subsec_nanos())]),
-            None => home_of(&[id.inode, id.device]),
-        };
+        let home = home(&found);
         Ok(File {
             fd,
             map,
@@ -342,6 +336,17 @@ pub(super) fn metadata(fd: &OwnedFd) -> io::Result<fs::Metadata> {
     file.metadata()
 }
 
+/// A number that a file keeps as long as the system runs, and that no copy of it has. Numbers of deleted
+/// files are given to new ones, so the time of birth goes with them; the device's number may differ
+/// from mount to mount, so it counts only where there is no such time.
+pub(super) fn home(found: &fs::Metadata) -> u64 {
+    let born = found.created().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+    match born {
+        Some(born) => home_of(&[found.ino(), born.as_secs(), u64::from(born.subsec_nanos())]),
+        None => home_of(&[found.ino(), found.dev()]),
+    }
+}
+
 fn too_large() -> io::Error {
     io::Error::from_raw_os_error(libc::EFBIG)
 }
@@ -417,7 +422,7 @@ fn is_unsupported(error: &io::Error) -> bool {
 }
 
 /// What the system tells of the file system that a file is in.
-fn file_system(fd: &OwnedFd) -> Option<libc::statfs64> {
+pub(super) fn file_system(fd: &OwnedFd) -> Option<libc::statfs64> {
     // SAFETY: all zeros are a value of this plain structure.
     let mut found = unsafe { std::mem::zeroed::<libc::statfs64>() };
     // SAFETY: the call writes one structure to the place it is given.

@@ -7,12 +7,14 @@
 //! description as well, so the locks go only when descriptor and map are both gone everywhere.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::file::{allocate, metadata, open_regular};
+use super::file::{allocate, file_system, home, metadata, open_regular};
 use super::{offset, retry};
 use crate::error::Result;
 
@@ -23,8 +25,24 @@ pub(crate) struct LockFile {
 
 impl LockFile {
     pub(crate) fn open(path: &Path, mode: u32) -> Result<LockFile> {
+        let mode = without_strangers(mode) | 0o600;
         let fd = open_regular(path, libc::O_RDWR | libc::O_CREAT, mode)?;
-        Ok(LockFile { fd })
+        let file = LockFile { fd };
+        // The process's mask may have taken a permission to write, and an older version gave more.
+        file.shut_out_strangers();
+        Ok(file)
+    }
+
+    /// Takes the permission to read from those who may not write: by a lock for reading they could keep
+    /// everybody out for ever. Only the owner can; where that is somebody else it stays as it is.
+    fn shut_out_strangers(&self) {
+        let Ok(found) = metadata(&self.fd) else { return };
+        let mode = found.mode() & 0o7777;
+        let wanted = without_strangers(mode);
+        if wanted != mode {
+            // SAFETY: changes the mode of an open descriptor; no memory is passed.
+            let _ = retry(|| unsafe { libc::fchmod(self.fd.as_raw_fd(), wanted) } as isize);
+        }
     }
 
     pub(crate) fn len(&self) -> io::Result<u64> {
@@ -54,64 +72,27 @@ impl LockFile {
 
     /// Tries to lock a byte; converts a lock already held. False if another holds it.
     pub(crate) fn try_lock(&self, byte: u64, exclusive: bool) -> io::Result<bool> {
-        let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
-        match self.control(libc::F_OFD_SETLK, kind, byte) {
-            Ok(_) => Ok(true),
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
+        try_lock(&self.fd, byte, exclusive)
     }
 
     pub(crate) fn unlock(&self, byte: u64) -> io::Result<()> {
-        self.control(libc::F_OFD_SETLK, libc::F_UNLCK, byte).map(drop)
+        unlock(&self.fd, byte)
     }
 
-    /// Whether another open file description holds a lock on the byte.
-    pub(crate) fn is_locked(&self, byte: u64) -> io::Result<bool> {
-        let found = self.control(libc::F_OFD_GETLK, libc::F_WRLCK, byte)?;
-        Ok(i32::from(found) != libc::F_UNLCK)
-    }
-
-    fn control(&self, command: i32, kind: i32, byte: u64) -> io::Result<libc::c_short> {
-        // SAFETY: all-zero bytes are a valid flock64, and the pid must be zero for these commands.
-        let mut lock: libc::flock64 = unsafe { std::mem::zeroed() };
-        lock.l_type = kind as libc::c_short;
-        lock.l_whence = libc::SEEK_SET as libc::c_short;
-        lock.l_start = offset(byte)?;
-        lock.l_len = 1;
-        retry(|| {
-            // SAFETY: the descriptor is open and the structure outlives the call.
-            unsafe { libc::fcntl(self.fd.as_raw_fd(), command, &raw mut lock) as isize }
-        })?;
-        Ok(lock.l_type)
+    /// Whether another open file description holds a lock on one of the bytes.
+    pub(crate) fn is_locked(&self, bytes: Range<u64>) -> io::Result<bool> {
+        Ok(find_lock(&self.fd, bytes, true)?.is_some())
     }
 
     /// Whether the file lies where several machines can reach it: there a map is not coherent
     /// between them.
     pub(crate) fn is_remote(&self) -> io::Result<bool> {
-        /// From linux/magic.h: NFS, SMB, CIFS, SMB2, AFS (two), Ceph, Coda, NCP, 9P, GFS2, OCFS2.
-        const REMOTE: [u32; 12] = [
-            0x6969,
-            0x517B,
-            0xFF53_4D42,
-            0xFE53_4D42,
-            0x5346_414F,
-            0x6B41_4653,
-            0x00C3_6400,
-            0x7375_7245,
-            0x564C,
-            0x0102_1997,
-            0x0116_1970,
-            0x7461_636F,
-        ];
-        // SAFETY: all-zero bytes are a valid statfs.
-        let mut found: libc::statfs64 = unsafe { std::mem::zeroed() };
-        // SAFETY: the descriptor is open and the structure outlives the call.
-        retry(|| unsafe { libc::fstatfs64(self.fd.as_raw_fd(), &raw mut found) } as isize)?;
-        // The width of the field differs between processors; the numbers fit 32 bits.
-        Ok(REMOTE.contains(&(found.f_type as u32)))
+        is_remote(&self.fd)
+    }
+
+    /// A number that this file keeps as long as the system runs, and that no copy of it has. Not zero.
+    pub(crate) fn home(&self) -> io::Result<u64> {
+        Ok(home(&metadata(&self.fd)?))
     }
 
     /// Maps the first `len` bytes, readable and writable, shared.
@@ -136,6 +117,102 @@ impl LockFile {
             None => Err(io::ErrorKind::OutOfMemory.into()),
         }
     }
+}
+
+/// A mode in which nobody may read who may not write.
+fn without_strangers(mode: u32) -> u32 {
+    mode & !0o444 | (mode & 0o222) << 1
+}
+
+/// Tries to lock a byte; converts a lock already held. False if another open file description holds it.
+pub(super) fn try_lock(fd: &OwnedFd, byte: u64, exclusive: bool) -> io::Result<bool> {
+    let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };
+    match control(fd, libc::F_OFD_SETLK, kind, byte..byte + 1) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives up the lock on a byte.
+pub(super) fn unlock(fd: &OwnedFd, byte: u64) -> io::Result<()> {
+    control(fd, libc::F_OFD_SETLK, libc::F_UNLCK, byte..byte + 1).map(drop)
+}
+
+/// A range that another open file description holds a lock on, if there is one among the bytes; with
+/// `readers`, also a lock for reading.
+pub(super) fn find_lock(
+    fd: &OwnedFd,
+    bytes: Range<u64>,
+    readers: bool,
+) -> io::Result<Option<Range<u64>>> {
+    let kind = if readers { libc::F_WRLCK } else { libc::F_RDLCK };
+    let found = control(fd, libc::F_OFD_GETLK, kind, bytes)?;
+    if i32::from(found.l_type) == libc::F_UNLCK {
+        return Ok(None);
+    }
+    let start = u64::try_from(found.l_start).unwrap_or(0);
+    // A length of zero is all that follows.
+    let end = match u64::try_from(found.l_len) {
+        Ok(len) if len > 0 => start + len,
+        _ => END,
+    };
+    Ok(Some(start..end))
+}
+
+/// Above all offsets that can be locked.
+pub(super) const END: u64 = i64::MAX as u64;
+
+fn control(fd: &OwnedFd, command: i32, kind: i32, bytes: Range<u64>) -> io::Result<libc::flock64> {
+    // SAFETY: all-zero bytes are a valid flock64, and the pid must be zero for these commands.
+    let mut lock: libc::flock64 = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = offset(bytes.start)?;
+    lock.l_len = offset(bytes.end - bytes.start)?;
+    retry(|| {
+        // SAFETY: the descriptor is open and the structure outlives the call.
+        unsafe { libc::fcntl(fd.as_raw_fd(), command, &raw mut lock) as isize }
+    })?;
+    Ok(lock)
+}
+
+/// Whether a file lies where several machines can reach it. File systems in user space cannot be told
+/// apart and are not among them.
+pub(super) fn is_remote(fd: &OwnedFd) -> io::Result<bool> {
+    /// From linux/magic.h, and from coreutils' list for those outside of the kernel.
+    const REMOTE: [u32; 25] = [
+        0x6969,      // NFS
+        0x6E66_7364, // its server's own
+        0x517B,      // SMB
+        0xFF53_4D42, // CIFS
+        0xFE53_4D42, // SMB2
+        0x5346_414F, // AFS
+        0x6B41_4653, // AFS, the other
+        0x00C3_6400, // Ceph
+        0x7375_7245, // Coda
+        0x564C,      // NCP
+        0x0102_1997, // 9P
+        0x0116_1970, // GFS2
+        0x7461_636F, // OCFS2
+        0x0BD0_0BD0, // Lustre
+        0x4750_4653, // GPFS
+        0x1983_0326, // BeeGFS
+        0xAAD7_AAEA, // PanFS
+        0x2003_0528, // OrangeFS
+        0xBEEF_DEAD, // StorNext
+        0x6163_6673, // Oracle ACFS
+        0x0131_11A8, // IBRIX
+        0x786F_4256, // VirtualBox
+        0xBACB_ACBC, // VMware
+        0x7C7C_6673, // Parallels
+        0x5346_314D, // M1FS
+    ];
+    // The width of the field differs between processors; the numbers fit 32 bits.
+    let found = file_system(fd).ok_or_else(io::Error::last_os_error)?;
+    Ok(REMOTE.contains(&(found.f_type as u32)))
 }
 
 /// The mapped lock file, page-aligned.

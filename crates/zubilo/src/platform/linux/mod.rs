@@ -1,20 +1,24 @@
-//! Linux: `file` is the data file and its map, `lock` the primitives of the lock file,
+//! Linux: `file` is the data file and its map, `claim` its locks, `mount` whether anybody can write it, `lock` the primitives of the lock file,
 //! `memory` anonymous memory, `limit` how much of it there may be, `process` facts about processes. Every call that can be interrupted goes through [`retry`].
 
+mod claim;
 mod file;
 mod limit;
 mod lock;
 mod memory;
+mod mount;
 mod process;
 #[cfg(test)]
 mod tests;
 
 use std::io;
 
+pub(crate) use claim::{Claim, prepare_shared_reading};
 pub(crate) use file::File;
 pub(crate) use limit::{memory_limit, private_memory_limit};
 pub(crate) use lock::{LockFile, Locked, RobustMutex, SharedMap};
 pub(crate) use memory::{LARGE_PAGE, Memory};
+pub(crate) use mount::is_medium_read_only;
 pub(crate) use process::{
     Process, boot_id, coarse_ms, fork_generation, process_start_time, thread_id, watch_forks,
     without_signals,

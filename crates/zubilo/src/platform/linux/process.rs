@@ -3,17 +3,21 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, Once};
+
+use super::retry;
 
 /// Names a process for as long as the system is up, also after its id was given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     /// Process id as seen in its own namespace.
     pub(crate) pid: u32,
-    /// Start time in clock ticks since boot; zero if unknown.
-    pub(crate) start: u64,
+    /// A random number that no other process has, whatever its namespaces.
+    pub(crate) nonce: u64,
     /// The pid namespace; zero if unknown.
     pub(crate) namespace: u64,
 }
@@ -21,25 +25,54 @@ pub(crate) struct Process {
 impl Process {
     /// The calling process.
     pub(crate) fn this() -> Process {
-        let pid = std::process::id();
+        // Right in whatever instance of /proc is mounted: `self` is found by the caller, not by its number.
         let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
-        Process { pid, start: process_start_time(pid).unwrap_or(0), namespace }
+        Process { pid: std::process::id(), nonce: nonce(), namespace }
     }
 
-    /// True only when the process is certainly gone. A process of another namespace, or one
-    /// whose start time is hidden, cannot be judged from here and counts as present.
+    /// True only when the process is certainly gone: its number, of our own pid namespace, belongs to
+    /// nobody. A process of another namespace counts as present, and so does a number in use, be it by
+    /// another process: start times would tell these apart, but what is read of them depends on the
+    /// time namespace of the reader, and on whose /proc is mounted.
     pub(crate) fn is_gone(&self, this: &Process) -> bool {
         let Ok(pid) = libc::pid_t::try_from(self.pid) else { return false };
         if self.namespace == 0 || self.namespace != this.namespace || pid <= 0 {
             return false;
         }
         // SAFETY: signal 0 is never delivered; the call only asks whether the process exists.
-        let found = unsafe { libc::kill(pid, 0) } == 0
-            || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
-        if !found {
-            return true;
+        let found = unsafe { libc::kill(pid, 0) } == 0;
+        !found && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+    }
+}
+
+/// A number by chance, from the system itself: what a library keeps of chance, a forked child has too.
+fn random() -> u64 {
+    let mut bytes = [0u8; 8];
+    // SAFETY: the buffer is valid for its length.
+    let got = retry(|| unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 8, 0) });
+    match got {
+        Ok(8) => u64::from_ne_bytes(bytes),
+        // A sandbox without the call.
+        _ => {
+            let mut hasher = RandomState::new().build_hasher();
+            hasher.write_u32(std::process::id());
+            hasher.write_u64(std::ptr::from_ref(&bytes).addr() as u64);
+            hasher.finish()
         }
-        self.start != 0 && process_start_time(self.pid).is_some_and(|start| start != self.start)
+    }
+}
+
+/// This process's number by chance; a forked child gets another.
+fn nonce() -> u64 {
+    static NONCE: Mutex<Option<(u32, u64)>> = Mutex::new(None);
+    let mut nonce = NONCE.lock().unwrap_or_else(|e| e.into_inner());
+    match *nonce {
+        Some((pid, number)) if pid == std::process::id() => number,
+        _ => {
+            let number = random();
+            *nonce = Some((std::process::id(), number));
+            number
+        }
     }
 }
 
@@ -55,12 +88,23 @@ fn start_time_of(stat: &[u8]) -> Option<u64> {
     rest.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// The kernel's random number of this boot, or zeros.
+/// The kernel's random number of this boot, or zeros. Zeros, too, where another file is mounted over
+/// the kernel's, as systemd-nspawn does: a container's own number says nothing of the system.
 pub(crate) fn boot_id() -> [u8; 16] {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .ok()
+    kernel_text("/proc/sys/kernel/random/boot_id")
         .and_then(|text| parse_boot_id(&text))
         .unwrap_or([0; 16])
+}
+
+/// What the kernel tells in a file of /proc.
+fn kernel_text(path: &str) -> Option<String> {
+    let file = fs::File::open(path).ok()?;
+    // SAFETY: all zeros are a value of this plain structure.
+    let mut found = unsafe { std::mem::zeroed::<libc::statfs64>() };
+    // SAFETY: the descriptor is open and the structure outlives the call.
+    retry(|| unsafe { libc::fstatfs64(file.as_raw_fd(), &raw mut found) } as isize).ok()?;
+    let is_proc = found.f_type == libc::PROC_SUPER_MAGIC;
+    is_proc.then(|| std::io::read_to_string(file).ok()).flatten()
 }
 
 fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
@@ -178,11 +222,23 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_not_gone_and_a_recycled_id_is() {
+    fn a_process_is_gone_when_its_id_is_nobodys() {
         let this = Process::this();
         assert!(!this.is_gone(&this));
-        assert!(Process { start: this.start + 1, ..this }.is_gone(&this));
-        // Another namespace cannot be judged.
-        assert!(!Process { namespace: this.namespace + 1, start: 1, ..this }.is_gone(&this));
+        let unused = Process { pid: i32::MAX as u32, ..this };
+        assert!(unused.is_gone(&this));
+        // Another namespace cannot be judged, and a number in use is somebody's.
+        assert!(!Process { namespace: this.namespace + 1, ..unused }.is_gone(&this));
+        assert!(!Process { namespace: 0, ..unused }.is_gone(&Process { namespace: 0, ..this }));
+        assert!(!Process { nonce: this.nonce + 1, ..this }.is_gone(&this));
+    }
+
+    #[test]
+    fn a_boot_id_that_is_not_the_kernels_is_none() {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("boot_id");
+        fs::write(&path, "00010203-0405-0607-0809-0a0b0c0d0eff\n").expect("write");
+        assert_eq!(kernel_text(path.to_str().expect("a name")), None);
+        assert!(kernel_text("/proc/sys/kernel/random/boot_id").is_some());
     }
 }

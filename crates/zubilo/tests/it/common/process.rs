@@ -36,13 +36,16 @@ impl Program {
         task: impl AsRef<OsStr>,
         change: impl FnOnce(&mut Command) -> &mut Command,
     ) -> Program {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command
-            .args([program, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .env(VARIABLE, task)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut child = change(&mut command).spawn().unwrap();
+        Program::run(change(&mut of_this_binary(&[], program, task.as_ref())))
+    }
+
+    /// As `start`, run by another program: the words before its name, which is a file.
+    pub(crate) fn start_by(by: &[&str], program: &str, task: impl AsRef<OsStr>) -> Program {
+        Program::run(&mut of_this_binary(by, program, task.as_ref()))
+    }
+
+    fn run(command: &mut Command) -> Program {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
         Program { input: child.stdin.take(), output, child }
     }
@@ -91,6 +94,38 @@ impl Program {
         for _ in self.output.by_ref() {}
         assert!(self.child.wait().unwrap().success());
     }
+}
+
+fn of_this_binary(by: &[&str], program: &str, task: &OsStr) -> Command {
+    let this = std::env::current_exe().unwrap();
+    let mut command = match by {
+        [] => Command::new(this),
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(this);
+            command
+        }
+    };
+    command.args([program, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env(VARIABLE, task);
+    command
+}
+
+/// Whether this test may make namespaces and mounts. Where it may not, that it was left out is said on
+/// the terminal itself, whatever the harness keeps back.
+pub(crate) fn may_mount(test: &str) -> bool {
+    let may = Command::new("unshare")
+        .args(["-m", "--pid", "--fork", "-T", "--boottime", "1", "true"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !may {
+        let _ = writeln!(
+            std::io::stderr(),
+            "LEFT OUT: {test}: needs root and namespaces of mounts, processes and time"
+        );
+    }
+    may
 }
 
 /// In the child: the path, or what else it was told, if this is a child.

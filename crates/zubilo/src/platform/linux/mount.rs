@@ -1,0 +1,43 @@
+//! Mounts: whether a file cannot be written by anybody, or merely not through the mount it was opened by.
+
+use std::fs;
+use std::os::fd::RawFd;
+
+/// Whether the file system itself is read-only, through whatever mount it is seen. A mount alone can be
+/// so, as containers get it, while others write the same files. In doubt false.
+pub(crate) fn is_medium_read_only(fd: RawFd) -> bool {
+    let facts = fs::read_to_string(format!("/proc/self/fdinfo/{fd}"));
+    let mounts = fs::read_to_string("/proc/self/mountinfo");
+    match (facts, mounts) {
+        (Ok(facts), Ok(mounts)) => is_read_only_in(&facts, &mounts).unwrap_or(false),
+        _ => false,
+    }
+}
+
+/// The same, from what the kernel tells of a descriptor and of the mounts.
+fn is_read_only_in(facts: &str, mounts: &str) -> Option<bool> {
+    let id = facts.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+    let mount = mounts.lines().find(|line| line.split(' ').next() == Some(id))?;
+    // Behind the dash: kind, source, options of the file system.
+    let (_, system) = mount.split_once(" - ")?;
+    let options = system.split(' ').nth(2)?;
+    Some(options.split(',').any(|option| option == "ro"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_only_mount_is_not_a_read_only_medium() {
+        let mounts = "22 1 8:1 / / rw,relatime - ext4 /dev/sda rw\n\
+                      23 22 8:1 /srv /data ro,relatime shared:4 - ext4 /dev/sda rw,errors=remount-ro\n\
+                      24 22 7:0 / /cd ro - iso9660 /dev/loop0 ro,nojoliet\n";
+        let of =
+            |id: u32| is_read_only_in(&format!("pos:\t0\nflags:\t02\nmnt_id:\t{id}\n"), mounts);
+        assert_eq!((of(22), of(23), of(24)), (Some(false), Some(false), Some(true)));
+        assert_eq!(of(2), None);
+        assert_eq!(is_read_only_in("", mounts), None);
+        assert_eq!(is_read_only_in("mnt_id:\t22\n", "22 cut off"), None);
+    }
+}
