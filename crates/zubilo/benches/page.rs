@@ -24,6 +24,7 @@ enum Error {
     Corrupted,
 }
 
+use page::row::{self, Rules};
 use page::{Branch, Kind, Leaf, NormBuf, Order, SearchKey, ValueKind, branch, header, leaf};
 
 const PAGE: usize = 4096;
@@ -202,12 +203,15 @@ fn splits(c: &mut Criterion) {
     let mut random = Random(4);
     let (page, keys) = leaves(&mut random, &Order::Bytes, 100).swap_remove(0);
     let mut right = vec![0; PAGE];
-    let mut scratch = Vec::new();
     let order = Order::Bytes;
+    let rules = Rules { order: &order, align: 1, between: &[] };
+    let split = |page: &mut [u8], right: &mut [u8], at| {
+        header::init_like(right, page).and_then(|()| row::shift(page, right, at, &rules))
+    };
     c.bench_function("leaf split of 30 x 16+100", |b| {
         b.iter_batched_ref(
             || page.clone(),
-            |page| leaf::split(page, &mut right, keys.len() / 2, &order, 1, &mut scratch),
+            |page| split(page, &mut right, keys.len() / 2),
             BatchSize::SmallInput,
         );
     });
@@ -222,11 +226,11 @@ fn splits(c: &mut Criterion) {
         });
     });
     let page = branches(&mut random).swap_remove(0);
-    let (mut promoted, mut right) = (Vec::new(), vec![0; PAGE]);
+    let mut right = vec![0; PAGE];
     c.bench_function("branch split", |b| {
         b.iter_batched_ref(
             || page.clone(),
-            |page| branch::split(page, &mut right, 90, &order, &mut promoted, &mut scratch),
+            |page| split(page, &mut right, 90),
             BatchSize::SmallInput,
         );
     });

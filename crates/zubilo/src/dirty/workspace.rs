@@ -64,8 +64,7 @@ pub(crate) struct Workspace {
     pub(crate) spilled: Vec<Extent>,
     /// Of those, the ones no longer in use.
     pub(crate) returned: Vec<Extent>,
-    /// Buffers for the tree code.
-    pub(crate) scratch: Vec<u8>,
+    /// A buffer for the tree code.
     pub(crate) separator: Vec<u8>,
 }
 
@@ -154,7 +153,6 @@ impl Workspace {
             freed: Vec::with_capacity(16),
             spilled: Vec::new(),
             returned: Vec::new(),
-            scratch: Vec::new(),
             separator: Vec::new(),
         }
     }

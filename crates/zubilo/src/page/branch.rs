@@ -7,7 +7,7 @@
 
 use crate::num::{store_u16, store_u64};
 
-use super::branch_read::{Branch, IN_HEAD, slot_size};
+use super::branch_read::{Branch, IN_HEAD, heap_need, slot_size};
 use super::key::{Order, common_len, head_behind};
 use super::slots::arrays_at;
 use super::{Damage, FLAG_COUNTED, HEADER, Kind, header};
@@ -92,7 +92,7 @@ impl Parts {
     /// Bytes behind the header that the entries take with a prefix of this length.
     pub(super) fn size_with(&self, prefix_len: usize, plain: bool, counted: bool) -> usize {
         let count = self.entries.len();
-        let heap = (1..count).map(|i| heap_need(self.separator(i), prefix_len, plain));
+        let heap = (1..count).map(|i| heap_need(self.separator(i).len(), prefix_len, plain));
         prefix_len + slot_size(counted) * count + heap.sum::<usize>()
     }
 
@@ -122,18 +122,6 @@ impl Parts {
 
 fn heap_start(page: &[u8]) -> usize {
     (header::heap(page) as usize).min(page.len())
-}
-
-/// Heap bytes of a separator.
-fn heap_need(separator: &[u8], prefix_len: usize, plain: bool) -> usize {
-    let rest = separator.len().saturating_sub(prefix_len);
-    if plain {
-        2 + separator.len()
-    } else if rest < IN_HEAD {
-        0
-    } else {
-        2 + rest - 4
-    }
 }
 
 /// Fills slots and heap of entry `i` in arrays for `count` entries.
@@ -225,7 +213,7 @@ pub(crate) fn insert(
     let prefix_len = branch.prefix().len();
     let shares = count > 1 && (plain || separator.starts_with(branch.prefix()));
     let arrays_end = HEADER + prefix_len + slot_size(branch.is_counted()) * (count + 1);
-    if shares && arrays_end + heap_need(separator, prefix_len, plain) <= heap_start(page) {
+    if shares && arrays_end + heap_need(separator.len(), prefix_len, plain) <= heap_start(page) {
         open_slot(page, i, count)?;
         header::set_count(page, count as u16 + 1);
         write_entry(page, i, count + 1, Some(separator), prefix_len, plain, Child::new(child))?;
@@ -359,7 +347,7 @@ pub(crate) fn set_separator(
     }
     let plain = order.is_plain();
     let shares = plain || separator.starts_with(branch.prefix());
-    let need = heap_need(separator, prefix_len, plain);
+    let need = heap_need(separator.len(), prefix_len, plain);
     if shares && arrays_end(page, count) + need <= heap_start(page) {
         let (child, (at, size)) = (Child::of(&branch, i)?, branch.heap_span(i)?);
         discard(page, at, size);
@@ -375,65 +363,42 @@ pub(crate) fn set_separator(
     parts.write(page, order.is_plain())
 }
 
-/// Moves children from `at` on to `right`, which is initialised; the separator at `at` goes up.
-pub(crate) fn split(
-    left: &mut [u8],
-    right: &mut [u8],
-    at: usize,
+/// Adds children [from, to) of another branch before those of `page` or behind them; `between` then
+/// separates the two. False when they do not fit: the page is as it was.
+pub(super) fn take(
+    page: &mut [u8],
+    at_end: bool,
+    other: &Branch<'_>,
+    (from, to): (usize, usize),
     order: &Order,
-    promoted: &mut Vec<u8>,
-    scratch: &mut Vec<u8>,
+    between: &[u8],
+) -> Result<bool, Damage> {
+    let own = page.to_vec();
+    let own = (Branch::new(&own)?, 0, usize::from(header::count(page)));
+    let other = (*other, from, to);
+    let [first, second] = if at_end { [own, other] } else { [other, own] };
+    let mut parts = Parts::default();
+    parts.extend(&first.0, first.1, first.2, None)?;
+    parts.extend(&second.0, second.1, second.2, Some(between))?;
+    parts.write(page, order.is_plain())
+}
+
+/// Removes children [from, to) from one end of a page, which have moved to its neighbour. The page is
+/// written anew if that is a good part of them: those left may share a longer prefix.
+pub(super) fn cut(
+    page: &mut [u8],
+    (from, to): (usize, usize),
+    order: &Order,
 ) -> Result<(), Damage> {
-    let counted = header::is_counted(left);
-    init(right, header::level(left), header::table(left), order.is_plain(), counted);
-    scratch.clear();
-    scratch.extend_from_slice(left);
-    let old = Branch::new(scratch)?;
-    if at == 0 || at >= old.count() {
-        return Err(Damage("a branch split where it cannot be"));
+    let count = Branch::new(page)?.count();
+    if 4 * to.saturating_sub(from) < count {
+        return remove_range(page, from, to);
     }
-    old.separator(at, promoted)?;
-    let (mut low, mut high) = (Parts::default(), Parts::default());
-    low.extend(&old, 0, at, None)?;
-    high.extend(&old, at, old.count(), Some(&[]))?;
-    let fits = high.write(right, order.is_plain())? && low.write(left, order.is_plain())?;
-    if fits { Ok(()) } else { Err(overflow()) }
-}
-
-/// Adds children [from, to) of `other` behind those of `page`, the first with `separator`; false
-/// when they do not fit.
-pub(crate) fn append(
-    page: &mut [u8],
-    other: &[u8],
-    from: usize,
-    to: usize,
-    order: &Order,
-    separator: &[u8],
-) -> Result<bool, Damage> {
     let own = page.to_vec();
-    let (own, other) = (Branch::new(&own)?, Branch::new(other)?);
+    let (first, last) = if from == 0 { (to, count) } else { (0, from) };
     let mut parts = Parts::default();
-    parts.extend(&own, 0, own.count(), None)?;
-    parts.extend(&other, from, to, Some(separator))?;
-    parts.write(page, order.is_plain())
-}
-
-/// Adds children [from, to) of `other` before those of `page`, whose first child gets `separator`;
-/// false when they do not fit.
-pub(crate) fn prepend(
-    page: &mut [u8],
-    other: &[u8],
-    from: usize,
-    to: usize,
-    order: &Order,
-    separator: &[u8],
-) -> Result<bool, Damage> {
-    let own = page.to_vec();
-    let (own, other) = (Branch::new(&own)?, Branch::new(other)?);
-    let mut parts = Parts::default();
-    parts.extend(&other, from, to, Some(&[]))?;
-    parts.extend(&own, 0, own.count(), Some(separator))?;
-    parts.write(page, order.is_plain())
+    parts.extend(&Branch::new(&own)?, first, last, Some(&[]))?;
+    if parts.write(page, order.is_plain())? { Ok(()) } else { Err(overflow()) }
 }
 
 /// Where to split a full branch that is to take a separator of this length at `i`: as evenly as both

@@ -25,6 +25,18 @@ pub(super) fn slot_size(counted: bool) -> usize {
     if counted { 22 } else { 14 }
 }
 
+/// Heap bytes of a separator of this length.
+pub(super) fn heap_need(len: usize, prefix_len: usize, plain: bool) -> usize {
+    let rest = len.saturating_sub(prefix_len);
+    if plain {
+        2 + len
+    } else if rest < IN_HEAD {
+        0
+    } else {
+        2 + rest - 4
+    }
+}
+
 impl<'p> Branch<'p> {
     /// The branch in `page`, which must be on `level`.
     #[inline(always)]
@@ -181,6 +193,21 @@ impl<'p> Branch<'p> {
             return Ok(0);
         }
         Ok(2 + self.slots.sized(offset)?.len())
+    }
+
+    /// Bytes that an entry takes behind a prefix of this length, which its page has at least.
+    pub(super) fn size_behind(&self, i: usize, prefix_len: usize) -> Result<usize, Damage> {
+        let slots = slot_size(self.is_counted());
+        if i == 0 {
+            return Ok(slots);
+        }
+        let offset = self.slots.offset(i)?;
+        let len = match (self.slots.plain, offset < IN_HEAD) {
+            (true, _) => self.slots.sized(offset)?.len(),
+            (false, true) => self.prefix().len() + offset,
+            (false, false) => self.prefix().len() + 4 + self.slots.sized(offset)?.len(),
+        };
+        Ok(slots + heap_need(len, prefix_len, self.slots.plain))
     }
 
     pub(super) fn heap_span(&self, i: usize) -> Result<(usize, usize), Damage> {

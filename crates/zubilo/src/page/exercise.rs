@@ -2,6 +2,7 @@
 //! anything. Shared by the tests of pages and by the fuzz target `pages`; not part of the engine.
 
 use super::packed::{self, Packed};
+use super::row::{New, Node, Row, Rules};
 use super::{Branch, Leaf, NormBuf, Order, SearchKey, ValueKind};
 use super::{branch, header, leaf, row};
 
@@ -20,7 +21,7 @@ pub(super) fn read_everything(page: &[u8], order: &Order, keys: &[Vec<u8>]) {
     if let Ok(leaf) = Leaf::new(page) {
         let _ = (leaf.check(order), leaf.used());
         for i in (0..leaf.count()).step_by(leaf.count() / 50 + 1).chain([leaf.count()]) {
-            let _ = (leaf.key(i), leaf.entry(i), leaf.entry_size(i));
+            let _ = (leaf.key(i), leaf.entry(i), leaf::entry_footprint(&leaf, i, 4));
             let _ = leaf
                 .offsets()
                 .get(i)
@@ -71,15 +72,12 @@ impl Trial<'_> {
             }
         });
         self.on(|p, _| leaf::set_value(p, i, order, kind, len, align).is_ok());
-        self.on(|p, _| leaf::resize_value(p, i, order, len, &mut Vec::new()).is_ok());
+        self.on(|p, _| leaf::resize_value(p, i, order, len).is_ok());
+        self.on(|p, _| leaf::insert_surely(p, i, order, key, kind, len, align).is_ok());
         self.on(|p, _| leaf::value_mut(p, i).map(|v| v.fill(9)));
         self.on(|p, _| leaf::remove(p, i));
         self.on(|p, _| leaf::remove_range(p, low, high));
-        self.on(|p, _| leaf::rebuild(p, order, align, &mut Vec::new()));
-        self.on(|p, q| leaf::split(p, q, i, order, align, &mut Vec::new()));
-        self.on(|p, q| leaf::append(p, q, low, high, order, align));
-        self.on(|p, q| leaf::prepend(p, q, low, high, order, align));
-        let _ = leaf::split_point(self.page, i, len, j % 2 == 0, align);
+        self.on(|p, _| leaf::rebuild(p, order, align));
     }
 
     fn branches(&self) {
@@ -91,9 +89,6 @@ impl Trial<'_> {
         self.on(|p, _| branch::set_child(p, i, 5));
         self.on(|p, _| branch::set_records(p, i, 5));
         self.on(|p, _| branch::set_separator(p, i, order, key));
-        self.on(|p, q| branch::split(p, q, i, order, &mut Vec::new(), &mut Vec::new()));
-        self.on(|p, q| branch::append(p, q, low, high, order, key));
-        self.on(|p, q| branch::prepend(p, q, low, high, order, key));
         let _ = branch::split_point(self.page, i, key.len(), j % 2 == 0);
     }
 
@@ -103,33 +98,30 @@ impl Trial<'_> {
         self.on(|p, _| packed::insert(p, i, &key[..key.len().min(8)]));
         self.on(|p, _| packed::remove(p, i));
         self.on(|p, _| packed::remove_range(p, low, high));
-        self.on(|p, q| packed::split(p, q, i));
-        self.on(|p, q| packed::append(p, q, low, high));
-        self.on(|p, q| packed::prepend(p, q, low, high));
     }
 }
 
 impl Trial<'_> {
-    /// What compaction makes of neighbours.
+    /// What neighbours give one another.
     fn neighbours(&self) {
         let (order, key, (i, j)) = (self.order, self.key, self.args);
-        let (low, high, plain) = (i.min(j), i.max(j), order.is_plain());
-        let new = [(key.to_vec(), 5), (key.to_vec(), 6)];
-        self.on(|p, _| row::replace(p, (low, high), order, &new).is_ok());
-        self.on(|p, q| {
-            let mut all = row::Row::default();
-            for page in [&*p, &*q] {
-                let _ = Branch::new(page).and_then(|branch| all.add(&branch, key));
+        let (low, high) = (i.min(j), i.max(j));
+        let rules = Rules { order, align: 1 << (j % 5), between: key };
+        self.on(|p, q| row::shift(p, q, i, &rules));
+        self.on(|p, q| row::take(p, j % 2 == 0, q, (low, high), &rules));
+        self.on(|p, q| header::init_like(q, p).and_then(|()| row::shift(p, q, i, &rules)));
+        for level in 0..2 {
+            let node = |page| Node::on_level(page, level);
+            let (Ok(left), Ok(right)) = (node(self.page), node(self.other)) else { continue };
+            for new in [None, Some(New { key, size: j * 9, index: i })] {
+                let mut out = Vec::new();
+                let row = Row::new(left, right, rules, new);
+                let cuts = [row.even(self.page.len()), row.filled(j * 50)];
+                for cut in cuts.into_iter().flatten().flatten().chain([row.cut_at(i)]) {
+                    let _ = (row.is_cut(cut), row.separator(cut, &mut out));
+                }
             }
-            let to = all.fit(low, p.len() / (1 + j % 3), plain, header::is_counted(q));
-            let _ = (all.separator(low), all.len());
-            all.write(p, q, (low, to), plain)
-        });
-        self.on(|p, q| {
-            let (left, right) = (p.to_vec(), q.to_vec());
-            let both = Leaf::new(&left).and_then(|l| Ok([(l, i, j), (Leaf::new(&right)?, 0, i)]));
-            both.and_then(|parts| leaf::join(p, &parts, order, 1 << (j % 5)))
-        });
+        }
     }
 }
 

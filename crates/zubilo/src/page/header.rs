@@ -97,6 +97,14 @@ pub(crate) fn init(page: &mut [u8], kind: Kind, level: u8, table: u32, plain: bo
     set_table(page, table);
 }
 
+/// Makes `page` an empty page like another one.
+pub(crate) fn init_like(page: &mut [u8], like: &[u8]) -> Result<(), Damage> {
+    init(page, kind(like)?, level(like), table(like), false);
+    set_flag_bits(page, flags(like));
+    set_item_size(page, item_size(like));
+    Ok(())
+}
+
 /// Counts an entry whose record now starts the heap, with so much padding behind it.
 #[inline(always)]
 pub(super) fn append(page: &mut [u8], count: usize, heap: usize, padding: usize) {

@@ -88,12 +88,4 @@ impl Items<'_> {
             Items::Packed(packed) => packed.used(),
         }
     }
-
-    /// Bytes that an entry takes.
-    pub(crate) fn entry_size(&self, i: usize) -> Result<usize, Damage> {
-        match self {
-            Items::Leaf(leaf) => leaf.entry_size(i),
-            Items::Packed(packed) => Ok(packed.item_size()),
-        }
-    }
 }

@@ -12,9 +12,9 @@
 use crate::num::store_u16;
 
 use super::key::{NormBuf, Order, SearchKey, common_len, head_behind, same};
-use super::leaf_read::{KEY_LEN_MAX, Leaf, RECORD_HEAD, ValueKind, key_field};
+use super::leaf_read::{KEY_LEN_MAX, Leaf, RECORD_HEAD, ValueKind, key_field, record_at};
 use super::slots::arrays_at;
-use super::{Damage, HEADER, Kind, header};
+use super::{Damage, HEADER, header};
 
 /// Bytes of an entry's slots.
 const SLOT: usize = 6;
@@ -50,8 +50,8 @@ fn footprints(leaf: &Leaf<'_>, from: usize, to: usize, align: usize) -> Result<u
 }
 
 pub(crate) fn entry_footprint(leaf: &Leaf<'_>, i: usize, align: usize) -> Result<usize, Damage> {
-    let entry = leaf.entry(i)?;
-    Ok(footprint(entry.key.len(), entry.value.len(), align))
+    let (key_len, value_len) = leaf.lengths(i)?;
+    Ok(footprint(key_len, value_len, align))
 }
 
 /// Whether a record of this footprint may take the prefix's room.
@@ -95,12 +95,29 @@ pub(crate) fn insert<'p>(
     let prefix_len = usize::from(header::prefix_len(page));
     let anew = || place(page, prefix_len, count, key.len(), len, align);
     let start = fits.or_else(anew).ok_or_else(overflow)?;
-    open_slot(page, i, count)?;
+    open_slots(page, i, 1, count)?;
     write_record(page, start, key, kind, len)?;
     set_slot(page, i, count + 1, head_unless_plain(order, norm, prefix_len), start)?;
     header::set_count(page, count as u16 + 1);
     let value = start + RECORD_HEAD + key.len();
     page.get_mut(value..value + len).map(Some).ok_or_else(overflow)
+}
+
+/// As `insert`, where [`super::row::Row`] says that there is room: if need be without a prefix.
+pub(crate) fn insert_surely<'p>(
+    page: &'p mut [u8],
+    i: usize,
+    order: &Order,
+    key: &[u8],
+    kind: ValueKind,
+    len: usize,
+    align: usize,
+) -> Result<&'p mut [u8], Damage> {
+    if insert(page, i, order, key, kind, len, align)?.is_none() {
+        rebuild_to(page, order, align, 0)?;
+        return insert(page, i, order, key, kind, len, align)?.ok_or_else(overflow);
+    }
+    value_mut(page, i)
 }
 
 /// Fits prefix and heap to a record of these lengths (key, value); false when the page has no room for it.
@@ -129,7 +146,7 @@ fn make_room(
     } else if room < shared && !may_squeeze(page, size) {
         return Ok(false);
     } else {
-        rebuild_to(page, order, align, &mut Vec::new(), shared.min(room))?;
+        rebuild_to(page, order, align, shared.min(room))?;
     }
     Ok(true)
 }
@@ -168,27 +185,32 @@ pub(super) fn place(
     len: usize,
     align: usize,
 ) -> Option<usize> {
-    let heap = (header::heap(page) as usize).min(page.len()) & !(align - 1);
-    let value = heap.checked_sub(len)? & !(align - 1);
-    let start = value.checked_sub(key_len + RECORD_HEAD)?;
+    let start = below(heap_start(page), key_len, len, align)?;
     // The next record's block ends at a multiple of `align`: its padding is this record's share.
     (start & !(align - 1) >= HEADER + prefix_len + SLOT * (count + 1)).then_some(start)
 }
 
-/// Shifts the arrays apart for a new entry at `i`.
-#[inline]
-fn open_slot(page: &mut [u8], i: usize, count: usize) -> Result<(), Damage> {
+/// Where a record starts that is put below `heap`.
+#[inline(always)]
+fn below(heap: usize, key_len: usize, len: usize, align: usize) -> Option<usize> {
+    let value = (heap & !(align - 1)).checked_sub(len)? & !(align - 1);
+    value.checked_sub(key_len + RECORD_HEAD)
+}
+
+/// Shifts the arrays apart for `n` new entries at `i`.
+#[inline(always)]
+fn open_slots(page: &mut [u8], i: usize, n: usize, count: usize) -> Result<(), Damage> {
     let heads = arrays_at(page);
     let offsets = heads + 4 * count;
-    if offsets + 2 * count + SLOT > page.len() || i > count {
+    if offsets + 2 * count + SLOT * n > page.len() || i > count {
         return Err(overflow());
     }
     if i < count {
-        page.copy_within(offsets + 2 * i..offsets + 2 * count, offsets + 2 * i + SLOT);
+        page.copy_within(offsets + 2 * i..offsets + 2 * count, offsets + 2 * i + SLOT * n);
     }
-    page.copy_within(offsets..offsets + 2 * i, offsets + 4);
+    page.copy_within(offsets..offsets + 2 * i, offsets + 4 * n);
     if i < count {
-        page.copy_within(heads + 4 * i..heads + 4 * count, heads + 4 * i + 4);
+        page.copy_within(heads + 4 * i..heads + 4 * count, heads + 4 * i + 4 * n);
     }
     Ok(())
 }
@@ -332,7 +354,6 @@ pub(crate) fn resize_value<'p>(
     i: usize,
     order: &Order,
     len: usize,
-    scratch: &mut Vec<u8>,
 ) -> Result<Option<&'p mut [u8]>, Damage> {
     let leaf = Leaf::new(page)?;
     let (count, old) = (leaf.count(), leaf.value_range(i)?.len());
@@ -348,7 +369,7 @@ pub(crate) fn resize_value<'p>(
         }
         // With the prefix it has at most, so that what was garbage suffices.
         let prefix_len = usize::from(header::prefix_len(page));
-        rebuild_to(page, order, 1, scratch, prefix_len)?;
+        rebuild_to(page, order, 1, prefix_len)?;
     }
     let leaf = Leaf::new(page)?;
     let (record, value) = (leaf.offset(i)?, leaf.value_range(i)?);
@@ -390,7 +411,7 @@ pub(crate) fn value_mut(page: &mut [u8], i: usize) -> Result<&mut [u8], Damage> 
 }
 
 /// Entries of a leaf, [from, to).
-pub(crate) type Part<'s> = (Leaf<'s>, usize, usize);
+type Part<'s> = (Leaf<'s>, usize, usize);
 
 /// Writes the entries of `parts` into `page`, which keeps kind, level, table and flags, without
 /// gaps and with the longest prefix (at most `prefix_max`). False when they do not fit: the page is
@@ -414,28 +435,55 @@ fn pack(
     start_with_prefix(page, &prefix, len)?;
     header::set_count(page, count as u16);
     let mut slot = 0;
-    for (leaf, from, to) in parts {
-        let same_heads = order.is_plain() || leaf.prefix() == prefix.get(..len).unwrap_or_default();
-        for i in *from..*to {
-            let (record, key_len) = leaf.record_bytes(i)?;
-            let value_len = record.len() - RECORD_HEAD - key_len;
-            let start = place(page, len, count - 1, key_len, value_len, align);
-            let start = start.ok_or_else(overflow)?;
-            let end = start + record.len();
-            page.get_mut(start..end).ok_or_else(overflow)?.copy_from_slice(record);
-            book(page, start, end);
-            let head = if same_heads { leaf.head(i) } else { head_of_key(leaf, i, order, len)? };
-            set_slot(page, slot, count, head, start)?;
-            slot += 1;
-        }
+    for part in parts {
+        write_part(page, part, (slot, count), order, align)?;
+        slot += part.2.saturating_sub(part.1);
     }
     Ok(true)
 }
 
-fn head_of_key(leaf: &Leaf<'_>, i: usize, order: &Order, prefix_len: usize) -> Result<u32, Damage> {
+/// Writes entries of a leaf below the heap of a page, whose arrays have room for `count` entries; the
+/// first gets slot `slot`. They share the page's prefix.
+fn write_part(
+    page: &mut [u8],
+    (leaf, from, end): &Part<'_>,
+    (slot, count): (usize, usize),
+    order: &Order,
+    align: usize,
+) -> Result<(), Damage> {
+    let arrays = arrays_at(page);
+    let (prefix_len, arrays_end) = (arrays - HEADER, arrays + SLOT * count);
+    let same_heads = order.is_plain() || leaf.prefix().len() == prefix_len;
+    let (mut heap, mut garbage) = (heap_start(page), header::garbage(page));
+    let (slots, records) = page.split_at_mut_checked(arrays_end).ok_or_else(overflow)?;
+    let slots = slots.get_mut(arrays..).and_then(|slots| slots.split_at_mut_checked(4 * count));
+    let (heads, offsets) = slots.ok_or_else(overflow)?;
+    let to = heads.as_chunks_mut::<4>().0.iter_mut().zip(offsets.as_chunks_mut::<2>().0).skip(slot);
+    for ((own_head, at), (head, offset)) in leaf.each_slot(*from, *end)?.zip(to) {
+        let (record, key_len) = record_at(leaf.page(), at)?;
+        let start = below(heap, key_len, record.len() - RECORD_HEAD - key_len, align);
+        let start = start.ok_or_else(overflow)?;
+        let place = start.checked_sub(arrays_end).and_then(|at| records.get_mut(at..));
+        let place = place.and_then(|place| place.get_mut(..record.len()));
+        place.ok_or_else(overflow)?.copy_from_slice(record);
+        garbage = garbage.saturating_add((heap - start - record.len()) as u32);
+        heap = start;
+        let key = || record.get(RECORD_HEAD..RECORD_HEAD + key_len).unwrap_or_default();
+        let new = if same_heads { own_head } else { head_of_key(key(), order, prefix_len) };
+        *head = new.to_le_bytes();
+        *offset = (start as u16).to_le_bytes();
+    }
+    header::set_heap(page, heap as u32);
+    header::set_garbage(page, garbage);
+    Ok(())
+}
+
+fn head_of_key(key: &[u8], order: &Order, prefix_len: usize) -> u32 {
+    if let Some(key) = order.as_it_is(key) {
+        return head_behind(key.norm(), prefix_len);
+    }
     let mut buf = NormBuf::default();
-    let key = SearchKey::new(order, leaf.key(i)?, &mut buf);
-    Ok(head_behind(key.norm(), prefix_len))
+    head_behind(SearchKey::new(order, key, &mut buf).norm(), prefix_len)
 }
 
 /// What the normal forms of the first and the last key share, and so all between.
@@ -454,138 +502,98 @@ fn common_prefix(parts: &[Part<'_>], order: &Order) -> Result<Vec<u8>, Damage> {
 }
 
 /// Compacts the page and derives its prefix anew.
-pub(crate) fn rebuild(
-    page: &mut [u8],
-    order: &Order,
-    align: usize,
-    scratch: &mut Vec<u8>,
-) -> Result<(), Damage> {
-    rebuild_to(page, order, align, scratch, usize::MAX)
+pub(crate) fn rebuild(page: &mut [u8], order: &Order, align: usize) -> Result<(), Damage> {
+    rebuild_to(page, order, align, usize::MAX)
 }
 
-fn rebuild_to(
+/// As `rebuild`, with a prefix of at most so many bytes.
+pub(crate) fn rebuild_to(
     page: &mut [u8],
     order: &Order,
     align: usize,
-    scratch: &mut Vec<u8>,
     prefix_max: usize,
 ) -> Result<(), Damage> {
-    scratch.clear();
-    scratch.extend_from_slice(page);
-    let old = Leaf::new(scratch)?;
-    if pack(page, &[(old, 0, old.count())], order, align, prefix_max)? {
-        Ok(())
-    } else {
-        Err(overflow())
-    }
+    let count = usize::from(header::count(page));
+    keep(page, (0, count), order, align, prefix_max)
 }
 
-/// Moves entries from `at` on to `right`, which is initialised; both end packed, if anything moves.
-pub(crate) fn split(
-    left: &mut [u8],
-    right: &mut [u8],
-    at: usize,
+/// Leaves the page with its entries [from, to), without gaps.
+fn keep(
+    page: &mut [u8],
+    (from, to): (usize, usize),
     order: &Order,
     align: usize,
-    scratch: &mut Vec<u8>,
+    prefix_max: usize,
 ) -> Result<(), Damage> {
-    header::init(right, Kind::Leaf, header::level(left), header::table(left), order.is_plain());
-    header::set_flags(right, header::flags(left));
-    // A sorted load goes on in an empty page; the full one stays as it is.
-    if at == Leaf::new(left)?.count() {
-        return Ok(());
-    }
-    scratch.clear();
-    scratch.extend_from_slice(left);
-    let old = Leaf::new(scratch)?;
-    let count = old.count();
-    if at > count {
-        return Err(Damage("a split behind the last entry"));
-    }
-    let fits = pack(right, &[(old, at, count)], order, align, usize::MAX)?
-        && pack(left, &[(old, 0, at)], order, align, usize::MAX)?;
+    let own = page.to_vec();
+    let fits = pack(page, &[(Leaf::new(&own)?, from, to)], order, align, prefix_max)?;
     if fits { Ok(()) } else { Err(overflow()) }
 }
 
-/// Makes `page` a leaf of the entries of `parts`, of which there is one at least; false when they do
+/// Inserts entries [from, to) of another leaf at `at`; false, and nothing is changed, when they do
 /// not fit.
-pub(crate) fn join(
+pub(super) fn take(
     page: &mut [u8],
-    parts: &[Part<'_>],
+    at: usize,
+    other: &Leaf<'_>,
+    (from, to): (usize, usize),
     order: &Order,
     align: usize,
 ) -> Result<bool, Damage> {
-    let Some((first, ..)) = parts.first() else { return Ok(false) };
-    header::init(page, Kind::Leaf, 0, header::table(first.page()), order.is_plain());
-    pack(page, parts, order, align, usize::MAX)
-}
-
-/// Adds entries [from, to) of `other` behind those of `page`; false when they do not fit.
-pub(crate) fn append(
-    page: &mut [u8],
-    other: &[u8],
-    from: usize,
-    to: usize,
-    order: &Order,
-    align: usize,
-) -> Result<bool, Damage> {
-    let own = page.to_vec();
-    let (own, other) = (Leaf::new(&own)?, Leaf::new(other)?);
-    pack(page, &[(own, 0, own.count()), (other, from, to)], order, align, usize::MAX)
-}
-
-/// Adds entries [from, to) of `other` before those of `page`; false when they do not fit.
-pub(crate) fn prepend(
-    page: &mut [u8],
-    other: &[u8],
-    from: usize,
-    to: usize,
-    order: &Order,
-    align: usize,
-) -> Result<bool, Damage> {
-    let own = page.to_vec();
-    let (own, other) = (Leaf::new(&own)?, Leaf::new(other)?);
-    pack(page, &[(other, from, to), (own, 0, own.count())], order, align, usize::MAX)
-}
-
-/// Where to split a full page that is to take an entry of `size` bytes at `i`. With `append` an
-/// insertion at the end leaves the page as it is, so that sorted loads fill pages.
-pub(crate) fn split_point(
-    page: &[u8],
-    i: usize,
-    size: usize,
-    append: bool,
-    align: usize,
-) -> Result<usize, Damage> {
-    let leaf = Leaf::new(page)?;
-    let count = leaf.count();
-    if i >= count && append {
-        return Ok(count);
+    let count = Leaf::new(page)?.count();
+    if at > count || from > to || to > other.count() {
+        return Err(Damage("entries taken that are not there"));
     }
-    let total = used(&leaf, align)? + size;
-    let capacity = page.len() - HEADER;
-    // The cut before entry `at` leaves `left` bytes on the left, the new entry counted where it
-    // goes; of the cuts where both sides fit the most even one wins.
-    let mut best = None;
-    let mut left = 0;
-    for at in 0..=count {
-        for with_new in [false, true] {
-            if (with_new && at < i) || (!with_new && at > i) {
-                continue;
-            }
-            let here = if with_new { left + size } else { left };
-            let there = total - here.min(total);
-            let empty = here == 0 || there == 0;
-            if !empty && here <= capacity && there <= capacity {
-                let uneven = here.abs_diff(there);
-                if best.is_none_or(|(least, _)| uneven < least) {
-                    best = Some((uneven, at));
-                }
-            }
-        }
-        if at < count {
-            left += entry_footprint(&leaf, at, align)?;
+    if from == to || (align == 1 && take_in_place(page, at, other, (from, to), order)?) {
+        return Ok(true);
+    }
+    let own = page.to_vec();
+    let own = Leaf::new(&own)?;
+    let parts = [(own, 0, at), (*other, from, to), (own, at, count)];
+    pack(page, &parts, order, align, usize::MAX)
+}
+
+/// As `take`, of entries that share the page's prefix and fit between its arrays and its heap; false
+/// where they do not.
+fn take_in_place(
+    page: &mut [u8],
+    at: usize,
+    other: &Leaf<'_>,
+    (from, to): (usize, usize),
+    order: &Order,
+) -> Result<bool, Damage> {
+    let (count, n) = (usize::from(header::count(page)), to - from);
+    let heap = heap_start(page);
+    let bytes = footprints(other, from, to, 1)?;
+    let arrays_end = arrays_at(page) + SLOT * count;
+    if count == 0 || arrays_end + bytes > heap {
+        return Ok(false);
+    }
+    let prefix = Leaf::new(page)?.prefix();
+    for i in [from, to - 1] {
+        let mut buf = NormBuf::default();
+        if !SearchKey::new(order, other.key(i)?, &mut buf).norm().starts_with(prefix) {
+            return Ok(false);
         }
     }
-    best.map(|(_, at)| at).ok_or(Damage("no split makes room"))
+    open_slots(page, at, n, count)?;
+    write_part(page, &(*other, from, to), (at, count + n), order, 1)?;
+    header::set_count(page, (count + n) as u16);
+    Ok(true)
+}
+
+/// Removes entries [from, to) from one end of a page, which have moved to its neighbour. The page is
+/// compacted if that is a good part of them: those left may share a longer prefix.
+pub(super) fn cut(
+    page: &mut [u8],
+    (from, to): (usize, usize),
+    order: &Order,
+    align: usize,
+) -> Result<(), Damage> {
+    let count = Leaf::new(page)?.count();
+    if 4 * to.saturating_sub(from) < count {
+        return remove_range(page, from, to);
+    }
+    let rest = if from == 0 { (to, count) } else { (0, from) };
+    keep(page, rest, order, align, usize::MAX)
 }

@@ -217,12 +217,24 @@ impl<'p> Leaf<'p> {
         entry_at(self.slots.page, self.slots.offset(i)?)
     }
 
-    /// A record as it is stored, and the length of its key.
-    #[inline]
-    pub(super) fn record_bytes(&self, i: usize) -> Result<(&'p [u8], usize), Damage> {
-        let (at, key_len, _, value_len) = self.record(i)?;
-        let record = self.slots.page.get(at..at + RECORD_HEAD + key_len + value_len);
-        Ok((record.ok_or(Damage("a record leads outside its page"))?, key_len))
+    /// Lengths of an entry's key and value.
+    #[inline(always)]
+    pub(super) fn lengths(&self, i: usize) -> Result<(usize, usize), Damage> {
+        self.record(i).map(|(_, key_len, _, value_len)| (key_len, value_len))
+    }
+
+    /// Head and offset of each of the entries [from, to).
+    #[inline(always)]
+    pub(super) fn each_slot(
+        &self,
+        from: usize,
+        to: usize,
+    ) -> Result<impl Iterator<Item = (u32, usize)> + use<'p>, Damage> {
+        let slots = self.slots.heads().get(from..to).zip(self.slots.offsets().get(from..to));
+        let (heads, offsets) = slots.ok_or(Damage("an index behind the last entry"))?;
+        Ok(heads.iter().zip(offsets).map(|(head, offset)| {
+            (u32::from_le_bytes(*head), usize::from(u16::from_le_bytes(*offset)))
+        }))
     }
 
     pub(super) fn head(&self, i: usize) -> u32 {
@@ -265,12 +277,6 @@ impl<'p> Leaf<'p> {
         6 * self.count() + heap.saturating_sub(header::garbage(page) as usize)
     }
 
-    /// Bytes that an entry takes, its slots included.
-    pub(crate) fn entry_size(&self, i: usize) -> Result<usize, Damage> {
-        let (_, key_len, _, value_len) = self.record(i)?;
-        Ok(6 + RECORD_HEAD + key_len + value_len)
-    }
-
     /// Checks everything: order, heads, prefix, that records do not overlap, the count of garbage.
     pub(crate) fn check(&self, order: &Order) -> Result<(), Damage> {
         let page = self.slots.page;
@@ -299,6 +305,17 @@ impl<'p> Leaf<'p> {
         let arrays_end = HEADER + self.slots.prefix().len() + 6 * self.count();
         super::slots::check_heap(page, arrays_end, &mut spans)
     }
+}
+
+/// The record at a position in a page, as it is stored, and the length of its key.
+#[inline(always)]
+pub(super) fn record_at(page: &[u8], at: usize) -> Result<(&[u8], usize), Damage> {
+    let record = load_u32(page, at).and_then(|fields| {
+        let key_len = fields as usize & KEY_LEN_MAX;
+        let record = page.get(at..)?.get(..RECORD_HEAD + key_len + (fields as usize >> 16))?;
+        Some((record, key_len))
+    });
+    record.ok_or(Damage("a record leads outside its page"))
 }
 
 /// The record at a position in a page.

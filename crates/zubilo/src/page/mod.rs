@@ -5,7 +5,7 @@
 //! offset, count and length read from a page is checked where it is used; what is wrong becomes
 //! [`Damage`]. `header` owns the fields all pages have, `key` orders and normal forms, `slots` the
 //! arrays of heads and offsets, `leaf_read` and `branch_read` reading, `leaf`, `append` and
-//! `branch` changing, `row` spreads children over branches, `vector` compares many heads at once;
+//! `branch` changing, `row` moves entries between neighbours, `vector` compares many heads at once;
 //! `packed` has leaves of fixed-size items, which need no arrays, `items` what is common to all leaves;
 //! `set` is the layout of small sets of duplicates, inside records.
 
@@ -33,7 +33,6 @@ pub(crate) use branch_read::Branch;
 pub(crate) use items::{Items, LeafPage};
 pub(crate) use key::{Compare, NormBuf, Order, SearchKey, same, separator};
 pub(crate) use leaf_read::{Entry, Leaf, ValueKind, entry_at};
-pub(crate) use packed::Packed;
 pub(crate) use prefetch::{prefetch, prefetch_heap, prefetch_page, touch};
 pub(crate) use set::Set;
 

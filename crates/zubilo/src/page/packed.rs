@@ -159,50 +159,16 @@ pub(crate) fn remove_range(page: &mut [u8], from: usize, to: usize) -> Result<()
     Ok(())
 }
 
-/// Moves items from `at` on to `right`, which is initialised.
-pub(crate) fn split(left: &mut [u8], right: &mut [u8], at: usize) -> Result<(), Damage> {
-    let packed = Packed::new(left)?;
-    if !init(right, header::table(left), packed.plain, packed.size) {
-        return Err(NOT_INSIDE);
-    }
-    header::set_flags(right, header::flags(left));
-    if at > packed.count || !append(right, left, at, packed.count)? {
-        return Err(NO_SUCH_ITEM);
-    }
-    header::set_count(left, at as u16);
-    Ok(())
-}
-
-/// Adds items [from, to) of `other` behind those of `page`; false when they do not fit.
-pub(crate) fn append(
+/// Inserts items [from, to) of another packed leaf at `at`; false when they do not fit.
+pub(super) fn take(
     page: &mut [u8],
-    other: &[u8],
-    from: usize,
-    to: usize,
+    at: usize,
+    other: &Packed<'_>,
+    (from, to): (usize, usize),
 ) -> Result<bool, Damage> {
-    join(page, other, from, to, false)
-}
-
-/// Adds items [from, to) of `other` before those of `page`; false when they do not fit.
-pub(crate) fn prepend(
-    page: &mut [u8],
-    other: &[u8],
-    from: usize,
-    to: usize,
-) -> Result<bool, Damage> {
-    join(page, other, from, to, true)
-}
-
-fn join(
-    page: &mut [u8],
-    other: &[u8],
-    from: usize,
-    to: usize,
-    before: bool,
-) -> Result<bool, Damage> {
-    let (own, other) = (Packed::new(page)?, Packed::new(other)?);
+    let own = Packed::new(page)?;
     let (count, size) = (own.count, own.size);
-    if from > to || to > other.count || other.size != size {
+    if at > count || from > to || to > other.count || other.size != size {
         return Err(NO_SUCH_ITEM);
     }
     let new_count = count + to - from;
@@ -210,8 +176,7 @@ fn join(
         return Ok(false);
     }
     let moved = other.items.get(from * size..to * size).ok_or(NO_SUCH_ITEM)?;
-    let end = HEADER + count * size;
-    let at = if before { HEADER } else { end };
+    let (at, end) = (HEADER + at * size, HEADER + count * size);
     page.copy_within(at..end, at + moved.len());
     page.get_mut(at..at + moved.len()).ok_or(NOT_INSIDE)?.copy_from_slice(moved);
     header::set_count(page, new_count as u16);

@@ -1,95 +1,331 @@
-//! Neighbouring branches whose children are spread anew, and a branch in which several children take
-//! the place of others: what packing needs.
+//! Two neighbouring pages as one row of entries, cut in two at one place.
+//!
+//! A split, a merge, and neighbours that even out or fill one another are all the same: somebody
+//! chooses where the row is to be cut ([`Row`]), and entries move until it is ([`shift`]). Leaves,
+//! packed leaves and branches differ in what an entry takes and what separates two of them
+//! ([`Node`]); both pages are of one kind.
+//!
+//! What [`Row`] says will fit fits: its sizes are those that the entries take at most, wherever they
+//! lie and whatever prefix a page has.
 
-use super::branch::{Child, Parts, init};
-use super::branch_read::Branch;
-use super::key::Order;
-use super::{Damage, HEADER, header};
+use super::branch_read::{Branch, heap_need};
+use super::items::Items;
+use super::key::{Order, common_len, separator};
+use super::leaf_read::Leaf;
+use super::packed::Packed;
+use super::{Damage, Kind, LeafPage, branch, header, leaf, packed};
 
-/// The children of neighbouring branches in a row.
-#[derive(Default)]
-pub(crate) struct Row {
-    parts: Parts,
+/// A page of a tree.
+#[derive(Clone, Copy)]
+pub(crate) enum Node<'p> {
+    Leaf(Leaf<'p>),
+    Packed(Packed<'p>),
+    Branch(Branch<'p>),
 }
 
-impl Row {
-    /// Adds all children of a branch, whose own separator in its parent is `first`.
-    pub(crate) fn add(&mut self, branch: &Branch<'_>, first: &[u8]) -> Result<(), Damage> {
-        self.parts.extend(branch, 0, branch.count(), Some(first))
+impl<'p> Node<'p> {
+    /// The page, which must be on `level`.
+    pub(crate) fn on_level(page: &'p [u8], level: u8) -> Result<Node<'p>, Damage> {
+        if level > 0 {
+            return Branch::on_level(page, level).map(Node::Branch);
+        }
+        Ok(match Items::parse(page)? {
+            Items::Leaf(leaf) => Node::Leaf(leaf),
+            Items::Packed(packed) => Node::Packed(packed),
+        })
     }
 
-    /// How many children there are.
-    pub(crate) fn len(&self) -> usize {
-        self.parts.entries.len()
+    /// Entries.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Node::Leaf(leaf) => leaf.count(),
+            Node::Packed(packed) => packed.count(),
+            Node::Branch(branch) => branch.count(),
+        }
     }
 
-    /// What separates a child from the one before it.
-    pub(crate) fn separator(&self, i: usize) -> &[u8] {
-        self.parts.separator(i)
+    /// Bytes in use behind the header.
+    pub(crate) fn used(&self) -> usize {
+        match self {
+            Node::Leaf(leaf) => leaf.used(),
+            Node::Packed(packed) => packed.used(),
+            Node::Branch(branch) => branch.used(),
+        }
     }
 
-    /// Where a branch ends that begins with child `from` and fills at most `room` bytes behind its
-    /// header; it has two children at least, as long as there are two.
-    pub(crate) fn fit(&self, from: usize, room: usize, plain: bool, counted: bool) -> usize {
-        let fits = |to: usize| {
-            let some = self.some(from, to);
-            // As `write` chooses it.
-            let prefix = some.prefix(plain, (room + HEADER) / 16).len();
-            some.size_with(prefix, plain, counted) <= room
+    /// Bytes of its prefix.
+    pub(crate) fn prefix_len(&self) -> usize {
+        match self {
+            Node::Leaf(leaf) => leaf.prefix().len(),
+            Node::Packed(_) => 0,
+            Node::Branch(branch) => branch.prefix().len(),
+        }
+    }
+
+    /// Bytes that all entries take, wherever they lie.
+    pub(crate) fn size(&self, align: usize) -> Result<usize, Damage> {
+        match self {
+            Node::Leaf(leaf) => leaf::used(leaf, align),
+            _ => Ok(self.used()),
+        }
+    }
+
+    /// Bytes that an entry takes, wherever it lies.
+    pub(crate) fn entry_size(&self, i: usize, align: usize) -> Result<usize, Damage> {
+        match self {
+            Node::Leaf(leaf) => leaf::entry_footprint(leaf, i, align),
+            Node::Packed(packed) => Ok(packed.item_size()),
+            Node::Branch(branch) => branch.entry_size(i),
+        }
+    }
+}
+
+/// What the pages of a tree have in common, and what separates two of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'r> {
+    pub(crate) order: &'r Order,
+    pub(crate) align: usize,
+    /// The separator of the right page in its parent; leaves do without.
+    pub(crate) between: &'r [u8],
+}
+
+/// An entry that is to come into one of two leaves.
+#[derive(Clone, Copy)]
+pub(crate) struct New<'k> {
+    pub(crate) key: &'k [u8],
+    /// Bytes that it takes.
+    pub(crate) size: usize,
+    /// Its place in the row.
+    pub(crate) index: usize,
+}
+
+/// Where a row is cut.
+#[derive(Clone, Copy)]
+pub(crate) struct Cut {
+    /// Entries before it.
+    pub(crate) at: usize,
+    /// The same without the new one.
+    pub(crate) keep: usize,
+}
+
+/// The entries of two neighbours, and perhaps a new one among them.
+pub(crate) struct Row<'p> {
+    left: Node<'p>,
+    right: Node<'p>,
+    rules: Rules<'p>,
+    new: Option<New<'p>>,
+    /// Bytes of prefix that both pages share, if they are branches: separators are stored without.
+    shared: usize,
+}
+
+impl<'p> Row<'p> {
+    pub(crate) fn new(
+        left: Node<'p>,
+        right: Node<'p>,
+        rules: Rules<'p>,
+        new: Option<New<'p>>,
+    ) -> Row<'p> {
+        let shared = match (left, right) {
+            (Node::Branch(left), Node::Branch(right)) => common_len(left.prefix(), right.prefix()),
+            _ => 0,
         };
-        // The more children, the less they share: what does not fit will not with another one.
-        let (mut low, mut high) = ((from + 2).min(self.len()), self.len());
-        while low < high {
-            let middle = (low + high).div_ceil(2);
-            if fits(middle) { low = middle } else { high = middle - 1 }
-        }
-        low
+        Row { left, right, rules, new, shared }
     }
 
-    /// Makes `page` a branch of children [from, to); false when they do not fit. `like` is one of the
-    /// branches that they come from.
-    pub(crate) fn write(
-        &self,
-        page: &mut [u8],
-        like: &[u8],
-        (from, to): (usize, usize),
-        plain: bool,
-    ) -> Result<bool, Damage> {
-        let (level, table) = (header::level(like), header::table(like));
-        init(page, level, table, plain, header::is_counted(like));
-        self.some(from, to).write(page, plain)
+    /// Where the row is cut now. A new entry between the pages counts for the right one.
+    fn cut_now(&self) -> usize {
+        let count = self.left.count();
+        count + usize::from(self.new.is_some_and(|new| new.index < count))
     }
 
-    fn some(&self, from: usize, to: usize) -> Parts {
-        let mut some = Parts::default();
-        for i in from..to {
-            let Some((_, child)) = self.parts.entries.get(i) else { break };
-            some.push(if i == from { &[] } else { self.parts.separator(i) }, *child);
+    fn len(&self) -> usize {
+        self.left.count() + self.right.count() + usize::from(self.new.is_some())
+    }
+
+    /// A place in the row, the new entry not counted.
+    fn without_new(&self, i: usize) -> usize {
+        i - usize::from(self.new.is_some_and(|new| new.index < i))
+    }
+
+    /// The page that has an entry, and its index there; the new one is in none.
+    fn find(&self, i: usize) -> (&Node<'p>, usize) {
+        let i = self.without_new(i);
+        match i.checked_sub(self.left.count()) {
+            None => (&self.left, i),
+            Some(i) => (&self.right, i),
         }
-        some
+    }
+
+    fn is_first_of_right(&self, i: usize) -> bool {
+        self.without_new(i) == self.left.count()
+    }
+
+    /// Bytes that an entry takes.
+    #[inline]
+    fn entry_size(&self, i: usize) -> Result<usize, Damage> {
+        if let Some(new) = self.new.filter(|new| new.index == i) {
+            return Ok(new.size);
+        }
+        match self.find(i) {
+            (Node::Branch(branch), at) => {
+                let size = branch.size_behind(at, self.shared)?;
+                let (between, plain) = (self.rules.between.len(), self.rules.order.is_plain());
+                let first = self.is_first_of_right(i);
+                Ok(size + if first { heap_need(between, self.shared, plain) } else { 0 })
+            }
+            (node, at) => node.entry_size(at, self.rules.align),
+        }
+    }
+
+    /// Bytes on the left and on the right, as the row is cut now.
+    fn sizes(&self) -> Result<(usize, usize), Damage> {
+        if matches!(self.left, Node::Branch(_)) {
+            let sum = |from, to| (from..to).try_fold(0, |sum, i| Ok(sum + self.entry_size(i)?));
+            let cut = self.left.count();
+            return Ok((self.shared + sum(0, cut)?, self.shared + sum(cut, self.len())?));
+        }
+        let (mut left, mut right) =
+            (self.left.size(self.rules.align)?, self.right.size(self.rules.align)?);
+        match self.new {
+            Some(new) if new.index < self.left.count() => left += new.size,
+            Some(new) => right += new.size,
+            None => {}
+        }
+        Ok((left, right))
+    }
+
+    /// The cut that leaves both pages as equally full as can be; none where the fuller one would have
+    /// more bytes than `capacity`.
+    pub(crate) fn even(&self, capacity: usize) -> Result<Option<Cut>, Damage> {
+        let mut cut = self.cut_now();
+        let (mut left, mut right) = self.sizes()?;
+        // An entry moves to the emptier side as long as it is no larger than the difference: so the
+        // larger of both sums does not grow.
+        while left > right && cut > 0 {
+            let size = self.entry_size(cut - 1)?;
+            if size > left - right {
+                break;
+            }
+            (cut, left, right) = (cut - 1, left - size, right + size);
+        }
+        while right > left && cut < self.len() {
+            let size = self.entry_size(cut)?;
+            if size >= right - left {
+                break;
+            }
+            (cut, left, right) = (cut + 1, left + size, right - size);
+        }
+        Ok((left.max(right) <= capacity).then(|| self.cut_at(cut)))
+    }
+
+    /// The cut that gives the left page as much as it can have, up to so many bytes; none where that
+    /// is everything.
+    pub(crate) fn filled(&self, room: usize) -> Result<Option<Cut>, Damage> {
+        let mut cut = self.cut_now();
+        let (mut left, right) = self.sizes()?;
+        if left + right - self.shared <= room {
+            return Ok(None);
+        }
+        while cut < self.len() {
+            left += self.entry_size(cut)?;
+            if left > room {
+                // A branch has two children at least.
+                let least = if matches!(self.left, Node::Branch(_)) { 2 } else { 1 };
+                return Ok(Some(self.cut_at(cut.min(self.len().saturating_sub(least)))));
+            }
+            cut += 1;
+        }
+        Ok(None)
+    }
+
+    /// Whether the pages are cut so.
+    pub(crate) fn is_cut(&self, cut: Cut) -> bool {
+        cut.at == self.cut_now()
+    }
+
+    /// The cut before this entry.
+    pub(crate) fn cut_at(&self, at: usize) -> Cut {
+        Cut { at, keep: self.without_new(at) }
+    }
+
+    /// What then separates the pages.
+    pub(crate) fn separator(&self, cut: Cut, out: &mut Vec<u8>) -> Result<(), Damage> {
+        match self.find(cut.at) {
+            (Node::Branch(_), 0) => {
+                out.clear();
+                out.extend_from_slice(self.rules.between);
+                Ok(())
+            }
+            (Node::Branch(branch), i) => branch.separator(i, out),
+            _ => {
+                let (before, after) = (self.key(cut.at.wrapping_sub(1))?, self.key(cut.at)?);
+                separator(self.rules.order, before, after, out);
+                Ok(())
+            }
+        }
+    }
+
+    fn key(&self, i: usize) -> Result<&'p [u8], Damage> {
+        match (self.new, self.find(i)) {
+            (Some(new), _) if new.index == i => Ok(new.key),
+            (_, (Node::Leaf(leaf), i)) => leaf.key(i),
+            (_, (Node::Packed(packed), i)) => packed.item(i),
+            (_, (Node::Branch(_), _)) => Err(MIXED),
+        }
     }
 }
 
-/// Puts other children in the place of those in [from, to), each with its separator but the first,
-/// which keeps the old one; false when there is no room: the page is as it was.
-pub(crate) fn replace(
-    page: &mut [u8],
-    (from, to): (usize, usize),
-    order: &Order,
-    new: &[(Vec<u8>, u64)],
+const MIXED: Damage = Damage("neighbouring pages are of different kinds");
+
+/// Moves entries between two neighbours until the left one has so many of them. False, and nothing
+/// is changed, when they do not fit.
+pub(crate) fn shift(
+    left: &mut [u8],
+    right: &mut [u8],
+    keep: usize,
+    rules: &Rules<'_>,
 ) -> Result<bool, Damage> {
-    let own = page.to_vec();
-    let own = Branch::new(&own)?;
-    if from >= to || to > own.count() {
-        return Err(Damage("children replaced that are not there"));
+    let count = usize::from(header::count(left));
+    let (to, from, range, at_end) = match keep.checked_sub(count) {
+        None => (right, left, (keep, count), false),
+        Some(0) => return Ok(true),
+        Some(more) => (left, right, (0, more), true),
+    };
+    if !take(to, at_end, from, range, rules)? {
+        return Ok(false);
     }
-    let mut first = Vec::new();
-    own.separator(from, &mut first)?;
-    let mut parts = Parts::default();
-    parts.extend(&own, 0, from, None)?;
-    for (i, (separator, child)) in new.iter().enumerate() {
-        parts.push(if i == 0 { &first } else { separator }, Child::new(*child));
+    match header::kind(from)? {
+        Kind::Leaf => leaf::cut(from, range, rules.order, rules.align)?,
+        Kind::Packed => packed::remove_range(from, range.0, range.1)?,
+        Kind::Branch => branch::cut(from, range, rules.order)?,
     }
-    parts.extend(&own, to, own.count(), None)?;
-    parts.write(page, order.is_plain())
+    Ok(true)
+}
+
+/// Adds entries [from, to) of a neighbour, in front or at the end; false, and nothing is changed, when
+/// they do not fit.
+pub(crate) fn take(
+    page: &mut [u8],
+    at_end: bool,
+    other: &[u8],
+    (from, to): (usize, usize),
+    rules: &Rules<'_>,
+) -> Result<bool, Damage> {
+    let at = if at_end { usize::from(header::count(page)) } else { 0 };
+    let level = header::level(other);
+    if header::level(page) != level || header::kind(page)? != header::kind(other)? {
+        return Err(MIXED);
+    }
+    let (order, range) = (rules.order, (from, to));
+    let fits = match Node::on_level(other, level)? {
+        Node::Leaf(other) => leaf::take(page, at, &other, range, order, rules.align)?,
+        Node::Packed(other) => packed::take(page, at, &other, range)?,
+        Node::Branch(other) => branch::take(page, at_end, &other, range, order, rules.between)?,
+    };
+    if fits {
+        // What the entries refer to may be dirty.
+        let flags = header::flags(page) | header::flags(other);
+        header::set_flags(page, flags);
+    }
+    Ok(fits)
 }

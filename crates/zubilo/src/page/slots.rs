@@ -55,6 +55,12 @@ impl<'p> Slots<'p> {
         self.page.get(HEADER..self.arrays).unwrap_or_default()
     }
 
+    /// The heads of all entries.
+    #[inline(always)]
+    pub(super) fn heads(&self) -> &'p [[u8; 4]] {
+        self.behind.get(..4 * self.count).unwrap_or_default().as_chunks::<4>().0
+    }
+
     /// The offsets of all entries.
     #[inline(always)]
     pub(super) fn offsets(&self) -> &'p [[u8; 2]] {

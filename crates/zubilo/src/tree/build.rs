@@ -117,7 +117,6 @@ pub(crate) struct Builder {
     leaf_separator: Vec<u8>,
     last_key: Vec<u8>,
     branches: Vec<Open>,
-    scratch: Vec<u8>,
 }
 
 fn damaged(damage: Damage) -> Error {
@@ -135,7 +134,6 @@ impl Builder {
             leaf_separator: Vec::new(),
             last_key: Vec::new(),
             branches: Vec::new(),
-            scratch: Vec::new(),
         };
         builder.fresh_leaf();
         builder
@@ -245,8 +243,7 @@ impl Builder {
     fn end_leaf(&mut self, out: &mut Output<'_>) -> Result<()> {
         let align = usize::from(self.desc.options.align);
         if !self.desc.options.is_packed() {
-            let scratch = &mut self.scratch;
-            leaf::rebuild(&mut self.leaf, &self.order, align, scratch).map_err(damaged)?;
+            leaf::rebuild(&mut self.leaf, &self.order, align).map_err(damaged)?;
         }
         let number = out.page(&mut self.leaf)?;
         self.desc.leaf_pages += 1;

@@ -6,14 +6,13 @@ use crate::dirty::Workspace;
 use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::page::{
-    self, Damage, FLAG_DIRTY_RUNS, Kind, Leaf, NormBuf, SearchKey, Set, ValueKind, branch, header,
-    leaf,
+    FLAG_DIRTY_RUNS, Kind, Leaf, NormBuf, SearchKey, Set, ValueKind, branch, header, leaf, packed,
 };
 
-use super::balance;
 use super::cursor::Cursor;
 use super::lookup::descend_to_change;
 use super::remove::drop_tree;
+use super::siblings::{self, Entry};
 use super::values::tree_of;
 use super::{Pages, Path, Ref, RunRef, Tree, TreeDesc};
 
@@ -203,8 +202,12 @@ pub(super) fn keep_finger(tree: &mut Tree, path: Path) {
 
 fn first_entry(ws: &mut Workspace, tree: &mut Tree, key: &[u8], shape: Shape<'_>) -> Result<Place> {
     let slot = ws.new_page()?;
-    let plain = tree.order.is_plain();
-    header::init(ws.page_mut(slot)?, Kind::Leaf, 0, tree.desc.table, plain);
+    let (page, table, plain) = (ws.page_mut(slot)?, tree.desc.table, tree.order.is_plain());
+    if !tree.desc.options.is_packed() {
+        header::init(page, Kind::Leaf, 0, table, plain);
+    } else if !packed::init(page, table, plain, key.len()) {
+        return Err(Error::Invalid("a value of this size does not fit a page"));
+    }
     tree.desc.root = Ref::dirty(slot);
     tree.desc.depth = 1;
     tree.desc.leaf_pages += 1;
@@ -345,125 +348,19 @@ pub(super) fn insert_at(
     shape: Shape<'_>,
 ) -> Result<Place> {
     let (slot, index) = leaf_slot(&path)?;
-    let align = usize::from(tree.desc.options.align);
     let page = ws.page_mut(slot)?;
-    let room = leaf::insert(page, index, &tree.order, key, shape.kind, shape.len, align);
-    if let Some(to) = room.map_err(Ref::dirty(slot).damaged())? {
-        shape.store(to);
+    let fits = if tree.desc.options.is_packed() {
+        packed::insert(page, index, key)
+    } else {
+        let align = usize::from(tree.desc.options.align);
+        let room = leaf::insert(page, index, &tree.order, key, shape.kind, shape.len, align);
+        room.map(|room| room.map(|to| shape.store(to)).is_some())
+    };
+    if fits.map_err(Ref::dirty(slot).damaged())? {
         keep_finger(tree, path);
         return Ok(Place { slot, index });
     }
-    match balance::share(ws, tree, &path, key, shape)? {
-        Some(place) => Ok(place),
-        None => split_leaf(ws, tree, path, key, shape),
-    }
-}
-
-fn split_leaf(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    path: Path,
-    key: &[u8],
-    shape: Shape<'_>,
-) -> Result<Place> {
-    let (left, i) = leaf_slot(&path)?;
-    let damaged = |d: Damage| Ref::dirty(left).damaged()(d);
-    let align = usize::from(tree.desc.options.align);
-    let right = ws.new_page()?;
-    tree.desc.leaf_pages += 1;
-    let mut scratch = std::mem::take(&mut ws.scratch);
-    let size = leaf::footprint(key.len(), shape.len, align);
-    let (l, r) = ws.pair_mut(left, right)?;
-    let at = leaf::split_point(l, i, size, path.is_rightmost(), align).map_err(damaged)?;
-    leaf::split(l, r, at, &tree.order, align, &mut scratch).map_err(damaged)?;
-    let put = |page: &mut [u8], index| {
-        let room = leaf::insert(page, index, &tree.order, key, shape.kind, shape.len, align);
-        room.map(|r| r.map(|to| shape.store(to)).is_some()).map_err(damaged)
-    };
-    let left_count = Leaf::new(l).map_err(damaged)?.count();
-    let right_count = Leaf::new(r).map_err(damaged)?.count();
-    let place = if i <= at && left_count > 0 && right_count > 0 && put(l, i)? {
-        Place { slot: left, index: i }
-    } else if i >= at && put(r, i - at)? {
-        Place { slot: right, index: i - at }
-    } else if i <= at && put(l, i)? {
-        Place { slot: left, index: i }
-    } else {
-        return Err(damaged(Damage("a split leaves no room for the record")));
-    };
-    ws.scratch = scratch;
-    let mut separator = std::mem::take(&mut ws.separator);
-    {
-        let (l, r) = ws.pair_mut(left, right)?;
-        let (l, r) = (Leaf::new(l).map_err(damaged)?, Leaf::new(r).map_err(damaged)?);
-        let last = l.key(l.count().saturating_sub(1)).map_err(damaged)?;
-        page::separator(&tree.order, last, r.key(0).map_err(damaged)?, &mut separator);
-    }
-    insert_child(ws, tree, &path, path.len() - 1, &separator, Ref::dirty(right))?;
-    ws.separator = separator;
-    Ok(place)
-}
-
-/// Puts `child` with its separator behind the child taken at the step above `below`.
-pub(crate) fn insert_child(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    path: &Path,
-    below: usize,
-    separator: &[u8],
-    child: Ref,
-) -> Result<()> {
-    tree.finger.reset();
-    let Some(step) = below.checked_sub(1).and_then(|up| path.steps().get(up)) else {
-        return grow_root(ws, tree, separator, child);
-    };
-    let at = step.page;
-    let slot = at.slot().ok_or_else(broken_path)?;
-    let i = step.index as usize + 1;
-    let page = ws.page_mut(slot)?;
-    if branch::insert(page, i, &tree.order, separator, child.0).map_err(at.damaged())? {
-        return Ok(());
-    }
-    let right = ws.new_page()?;
-    tree.desc.branch_pages += 1;
-    let mut scratch = std::mem::take(&mut ws.scratch);
-    let mut promoted = Vec::new();
-    let (l, r) = ws.pair_mut(slot, right)?;
-    let append = path_is_rightmost_until(path, below);
-    let split = branch::split_point(l, i, separator.len(), append).map_err(at.damaged())?;
-    branch::split(l, r, split, &tree.order, &mut promoted, &mut scratch).map_err(at.damaged())?;
-    let room = if i <= split {
-        branch::insert(l, i, &tree.order, separator, child.0)
-    } else {
-        branch::insert(r, i - split, &tree.order, separator, child.0)
-    };
-    if !room.map_err(at.damaged())? {
-        return Err(at.damaged()(Damage("a split leaves no room for a separator")));
-    }
-    ws.scratch = scratch;
-    insert_child(ws, tree, path, below - 1, &promoted, Ref::dirty(right))
-}
-
-fn path_is_rightmost_until(path: &Path, below: usize) -> bool {
-    path.steps().iter().take(below).all(|s| s.index + 1 >= s.count)
-}
-
-fn grow_root(ws: &mut Workspace, tree: &mut Tree, separator: &[u8], right: Ref) -> Result<()> {
-    let old = tree.desc.root;
-    let slot = ws.new_page()?;
-    let plain = tree.order.is_plain();
-    let level = tree.desc.depth;
-    let page = ws.page_mut(slot)?;
-    let counted = tree.desc.options.is_counted();
-    branch::init_with(page, level, tree.desc.table, plain, counted, old.0);
-    let at = Ref::dirty(slot);
-    if !branch::insert(page, 1, &tree.order, separator, right.0).map_err(at.damaged())? {
-        return Err(at.damaged()(Damage("a new root has no room for its separator")));
-    }
-    tree.desc.root = at;
-    tree.desc.depth += 1;
-    tree.desc.branch_pages += 1;
-    Ok(())
+    siblings::overflow(ws, tree, &path, Entry { key, value: shape })
 }
 
 /// Marks a leaf that refers to values or trees of values still in memory, so that the commit looks

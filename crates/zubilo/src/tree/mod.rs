@@ -8,7 +8,6 @@
 //! descent checks it, so no walk can run in circles; no page but a fresh root is empty.
 
 pub(crate) mod append;
-mod balance;
 pub(crate) mod batch;
 pub(crate) mod build;
 pub(crate) mod compact;
@@ -16,7 +15,6 @@ pub(crate) mod cursor;
 pub(crate) mod desc;
 pub(crate) mod insert;
 pub(crate) mod lookup;
-pub(crate) mod packed;
 pub(crate) mod pages;
 pub(crate) mod pair_cursor;
 pub(crate) mod pair_range;
@@ -28,6 +26,7 @@ pub(crate) mod remove;
 pub(crate) mod remove_range;
 mod repack;
 pub(crate) mod run;
+mod siblings;
 pub(crate) mod values;
 
 pub(crate) use desc::{TreeDesc, TreeOptions};

@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::page::{self, Items, Leaf, LeafPage, NormBuf, Order, SearchKey, ValueKind, leaf, set};
 
 use super::insert::{
-    Place, Shape, broken_path, insert_at, insert_new, keep_finger, leaf_slot, locate,
-    mark_dirty_runs, put, reshape, touch_path,
+    Place, Shape, broken_path, insert_new, keep_finger, leaf_slot, locate, mark_dirty_runs,
+    reshape, touch_path,
 };
 use super::lookup::{descend_by, descend_items, descend_to_change};
 use super::remove::{drop_tree, rebalance, remove_at};
 use super::values::{Values, values_of};
-use super::{Pages, Path, Ref, Tree, TreeDesc, packed};
+use super::{Pages, Path, Ref, Tree, TreeDesc};
 
 /// What a table with fixed-size values says to others.
 const WRONG_SIZE: Error =
@@ -176,17 +176,14 @@ fn grow_set(
 ) -> Result<()> {
     let (slot, index) = leaf_slot(&path)?;
     let at = Ref::dirty(slot);
-    let mut scratch = std::mem::take(&mut ws.scratch);
     let page = ws.page_mut(slot)?;
     let old_len = leaf::value_mut(page, index).map_err(at.damaged())?.len();
-    let grown = leaf::resize_value(page, index, &tree.order, len, &mut scratch);
+    let grown = leaf::resize_value(page, index, &tree.order, len);
     if let Some(bytes) = grown.map_err(at.damaged())? {
         set::insert(bytes, old_len, i, value).map_err(at.damaged())?;
-        ws.scratch = scratch;
         keep_finger(tree, path);
         return Ok(());
     }
-    ws.scratch = scratch;
     // The leaf is full: the record goes where there is room for it as it will be.
     let page = ws.page_mut(slot)?;
     let mut bytes = leaf::value_mut(page, index).map_err(at.damaged())?.to_vec();
@@ -196,17 +193,8 @@ fn grow_set(
 }
 
 /// Inserts an item where a descent in a tree of values that did not find it ended.
-fn insert_item(ws: &mut Workspace, values: &mut Tree, mut path: Path, item: &[u8]) -> Result<()> {
-    if values.desc.options.is_packed() {
-        return packed::insert(ws, values, &mut path, item);
-    }
-    let shape = Shape::of(ValueKind::Inline, &[]);
-    if values.desc.depth == 0 {
-        return put(ws, values, item, shape, false).map(drop);
-    }
-    touch_path(ws, values, &mut path)?;
-    values.desc.entries += 1;
-    insert_at(ws, values, path, item, shape).map(drop)
+fn insert_item(ws: &mut Workspace, values: &mut Tree, path: Path, item: &[u8]) -> Result<()> {
+    insert_new(ws, values, path, item, Shape::of(ValueKind::Inline, &[])).map(drop)
 }
 
 /// Makes a tree of the sorted `items`, which the entry at the end of a path then holds.
@@ -329,12 +317,10 @@ fn settle(
 fn shrink_set(ws: &mut Workspace, tree: &mut Tree, path: Path, i: usize) -> Result<()> {
     let (slot, index) = leaf_slot(&path)?;
     let at = Ref::dirty(slot);
-    let mut scratch = std::mem::take(&mut ws.scratch);
     let page = ws.page_mut(slot)?;
     let bytes = leaf::value_mut(page, index).map_err(at.damaged())?;
     let len = set::remove(bytes, i).map_err(at.damaged())?;
-    leaf::resize_value(page, index, &tree.order, len, &mut scratch).map_err(at.damaged())?;
-    ws.scratch = scratch;
+    leaf::resize_value(page, index, &tree.order, len).map_err(at.damaged())?;
     rebalance(ws, tree, &path, path.len() - 1)
 }
 

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 
+use super::super::row::{self, Rules};
 use super::super::{Branch, HEADER, NormBuf, Order, SearchKey, branch, header, max_key};
 use super::{SIZES, key_of, orders};
 
@@ -39,7 +40,6 @@ struct Fixture {
     page: Vec<u8>,
     model: Model,
     next_child: u64,
-    scratch: Vec<u8>,
 }
 
 fn compare(order: &Order, a: &[u8], b: &[u8]) -> Ordering {
@@ -93,7 +93,7 @@ impl Fixture {
         let mut page = vec![0xEE; page_size];
         branch::init_with(&mut page, 3, 77, order.is_plain(), counted, 1);
         count_child(&mut page, 0, 1);
-        Fixture { order, page, model: vec![(Vec::new(), 1)], next_child: 2, scratch: Vec::new() }
+        Fixture { order, page, model: vec![(Vec::new(), 1)], next_child: 2 }
     }
 
     fn find(&self, separator: &[u8]) -> Result<usize, usize> {
@@ -142,8 +142,10 @@ impl Fixture {
     fn split(&mut self, at: usize) -> (Vec<u8>, Model) {
         let mut right = vec![0x55; self.page.len()];
         let mut promoted = vec![9];
-        let (order, scratch) = (&self.order, &mut self.scratch);
-        branch::split(&mut self.page, &mut right, at, order, &mut promoted, scratch).unwrap();
+        Branch::new(&self.page).unwrap().separator(at, &mut promoted).unwrap();
+        header::init_like(&mut right, &self.page).unwrap();
+        let rules = Rules { order: &self.order, align: 1, between: &[] };
+        assert!(row::shift(&mut self.page, &mut right, at, &rules).unwrap());
         assert_eq!((header::level(&right), header::table(&right)), (3, 77));
         let mut moved = self.model.split_off(at);
         assert_eq!(promoted, std::mem::take(&mut moved[0].0));
@@ -156,9 +158,10 @@ impl Fixture {
         let (mut right, mut right_model) = self.split(at);
         check(&self.order, &right, &right_model);
         let order = &self.order;
+        let rules = Rules { order, align: 1, between: &between };
         if down {
             let take = take % (right_model.len() + 1);
-            if branch::append(&mut self.page, &right, 0, take, order, &between).unwrap() {
+            if row::take(&mut self.page, true, &right, (0, take), &rules).unwrap() {
                 let mut moved: Model = right_model.drain(..take).collect();
                 if let Some(first) = moved.first_mut() {
                     first.0 = between;
@@ -172,10 +175,9 @@ impl Fixture {
         if from == count {
             return;
         }
-        if branch::prepend(&mut right, &self.page, from, count, order, &between).unwrap() {
+        if row::shift(&mut self.page, &mut right, from, &rules).unwrap() {
             right_model[0].0 = between;
             let mut moved = self.model.split_off(from);
-            branch::remove_range(&mut self.page, from, count).unwrap();
             moved[0].0.clear();
             moved.append(&mut right_model);
             check(&self.order, &right, &moved);

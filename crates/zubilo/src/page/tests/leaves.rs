@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::row::{self, New, Node, Rules};
 use super::super::{HEADER, Kind, Leaf, NormBuf, Order, SearchKey, ValueKind, header, leaf};
 use super::super::{max_inline, max_key};
 use super::{ALIGNS, SIZES, key_of, orders};
@@ -44,7 +45,6 @@ struct Row {
     page_size: usize,
     pages: Vec<Vec<u8>>,
     models: Vec<Vec<Record>>,
-    scratch: Vec<u8>,
     filler: u8,
 }
 
@@ -55,15 +55,8 @@ fn kind_of(seed: u8) -> ValueKind {
 
 impl Row {
     fn new(order: Order, page_size: usize, align: usize) -> Row {
-        let mut row = Row {
-            order,
-            align,
-            page_size,
-            pages: Vec::new(),
-            models: vec![Vec::new()],
-            scratch: Vec::new(),
-            filler: 0,
-        };
+        let mut row =
+            Row { order, align, page_size, pages: Vec::new(), models: vec![Vec::new()], filler: 0 };
         let page = row.fresh();
         row.pages.push(page);
         row
@@ -118,15 +111,29 @@ impl Row {
             return;
         }
         let size = leaf::footprint(record.0.len(), record.2.len(), self.align);
-        let at = leaf::split_point(&self.pages[l], i, size, append, self.align).unwrap();
-        assert!(at > 0 || i == 0);
-        self.split(l, at);
-        // At the cut the new record may belong to either side: one of them has room.
-        let fits = (i <= at && self.try_insert(l, i, &record))
-            || (i >= at && self.try_insert(l + 1, i - at, &record));
-        assert!(fits, "no room for {} bytes after a split", size);
-        self.drop_empty(l + 1);
-        self.drop_empty(l);
+        let right = self.fresh();
+        let node = |page| Node::on_level(page, 0).unwrap();
+        let new = New { key: &record.0, size, index: i };
+        let both = row::Row::new(node(&self.pages[l]), node(&right), self.rules(), Some(new));
+        let appends = append && i == self.models[l].len();
+        let even = || both.even(self.page_size - HEADER).unwrap().expect("a split makes room");
+        let cut = if appends { both.cut_at(i) } else { even() };
+        assert!(cut.at > 0 && cut.at <= self.models[l].len());
+        self.split(l, cut.keep);
+        let (l, i) = if i < cut.at { (l, i) } else { (l + 1, i - cut.at) };
+        self.insert_surely(l, i, record);
+    }
+
+    fn insert_surely(&mut self, l: usize, i: usize, record: Record) {
+        let (key, kind, value) = &record;
+        let (page, order) = (&mut self.pages[l], &self.order);
+        let to = leaf::insert_surely(page, i, order, key, *kind, value.len(), self.align);
+        to.unwrap().copy_from_slice(value);
+        self.models[l].insert(i, record);
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        Rules { order: &self.order, align: self.align, between: &[] }
     }
 
     fn drop_empty(&mut self, l: usize) {
@@ -157,10 +164,11 @@ impl Row {
 
     fn split(&mut self, l: usize, at: usize) {
         let mut right = vec![0x55; self.page_size];
-        let (order, align) = (&self.order, self.align);
         let flags = header::flags(&self.pages[l]) | 2;
         header::set_flags(&mut self.pages[l], flags);
-        leaf::split(&mut self.pages[l], &mut right, at, order, align, &mut self.scratch).unwrap();
+        header::init_like(&mut right, &self.pages[l]).unwrap();
+        let rules = Rules { order: &self.order, align: self.align, between: &[] };
+        assert!(row::shift(&mut self.pages[l], &mut right, at, &rules).unwrap());
         assert_eq!((header::table(&right), header::flags(&right) & 2), (77, 2));
         let moved = self.models[l].split_off(at);
         self.pages.insert(l + 1, right);
@@ -177,24 +185,27 @@ impl Row {
         if l + 1 >= self.pages.len() {
             return;
         }
-        let (order, align) = (self.order.clone(), self.align);
         let (src, dst) = if down { (l + 1, l) } else { (l, l + 1) };
         let count = self.models[src].len();
         let take = take % (count + 1);
         let (from, to) = if down { (0, take) } else { (count - take, count) };
         let other = self.pages[src].clone();
         let before = self.pages[dst].clone();
-        let page = &mut self.pages[dst];
-        let moved = if down {
-            leaf::append(page, &other, from, to, &order, align).unwrap()
+        let rules = Rules { order: &self.order, align: self.align, between: &[] };
+        let moved = if take.is_multiple_of(2) {
+            row::take(&mut self.pages[dst], down, &other, (from, to), &rules).unwrap()
         } else {
-            leaf::prepend(page, &other, from, to, &order, align).unwrap()
+            let keep = if down { self.models[l].len() + take } else { from };
+            let [left, right] = self.pages.get_disjoint_mut([l, l + 1]).unwrap();
+            row::shift(left, right, keep, &rules).unwrap()
         };
         if !moved {
-            assert!(self.pages[dst] == before);
+            assert!(self.pages[dst] == before && self.pages[src] == other);
             return;
         }
-        leaf::remove_range(&mut self.pages[src], from, to).unwrap();
+        if take.is_multiple_of(2) {
+            leaf::remove_range(&mut self.pages[src], from, to).unwrap();
+        }
         let records: Vec<Record> = self.models[src].drain(from..to).collect();
         let at = if down { self.models[dst].len() } else { 0 };
         self.models[dst].splice(at..at, records);
@@ -233,7 +244,7 @@ impl Row {
             }
             Op::Rebuild { leaf: l } => {
                 let page = &mut self.pages[l % pages];
-                leaf::rebuild(page, &self.order, self.align, &mut self.scratch).unwrap();
+                leaf::rebuild(page, &self.order, self.align).unwrap();
             }
             Op::MoveDown { leaf: l, take } => self.shift(l % pages, take, true),
             Op::MoveUp { leaf: l, take } => self.shift(l % pages, take, false),
@@ -253,8 +264,8 @@ impl Row {
                 let at = entry.value.as_ptr() as usize - page.as_ptr() as usize;
                 assert_eq!(at % self.align, 0);
                 assert_eq!(leaf.key(i).unwrap(), &key[..]);
-                let size = leaf.entry_size(i).unwrap();
-                assert!(size <= leaf::footprint(key.len(), value.len(), self.align));
+                let size = leaf::entry_footprint(&leaf, i, self.align).unwrap();
+                assert_eq!(size, leaf::footprint(key.len(), value.len(), self.align));
             }
         }
     }

@@ -1,6 +1,9 @@
 //! The largest records: two always fit a page, and a split always makes room for one more.
 
-use super::super::{Branch, Kind, Leaf, ValueKind, branch, header, leaf, max_inline, max_key};
+use super::super::row::{New, Node, Row, Rules, shift};
+use super::super::{
+    Branch, HEADER, Kind, Leaf, ValueKind, branch, header, leaf, max_inline, max_key,
+};
 use super::{ALIGNS, SIZES, orders};
 
 #[test]
@@ -75,15 +78,19 @@ fn split_and_insert(
     let (mut left, mut right) = (page.to_vec(), vec![0; page.len()]);
     let key = ranked(order, 2 * i, key_len);
     let size = leaf::footprint(key_len, len, align);
-    let at = leaf::split_point(&left, i.into(), size, false, align).unwrap();
-    leaf::split(&mut left, &mut right, at, order, align, &mut Vec::new()).unwrap();
+    header::init_like(&mut right, &left).unwrap();
+    let rules = Rules { order, align, between: &[] };
     let i = usize::from(i);
-    let insert = |page: &mut [u8], i| {
-        let room = leaf::insert(page, i, order, &key, ValueKind::Inline, len, align).unwrap();
-        room.map(|value| value.fill(3)).is_some()
-    };
-    let fits = (i <= at && insert(&mut left, i)) || (i >= at && insert(&mut right, i - at));
-    assert!(fits);
+    let node = |page| Node::on_level(page, 0).unwrap();
+    let new = New { key: &key, size, index: i };
+    let both = Row::new(node(&left), node(&right), rules, Some(new));
+    let cut = both.even(page.len() - HEADER).unwrap().expect("a split makes room");
+    assert!(shift(&mut left, &mut right, cut.keep, &rules).unwrap());
+    let (to, i) = if i < cut.at { (&mut left, i) } else { (&mut right, i - cut.at) };
+    // As a rule without giving up the prefix.
+    let kind = ValueKind::Inline;
+    let room = leaf::insert(to, i, order, &key, kind, len, align).unwrap();
+    room.expect("room after a split").fill(3);
     for page in [left, right] {
         let leaf = Leaf::new(&page).unwrap();
         leaf.check(order).unwrap();

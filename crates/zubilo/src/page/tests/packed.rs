@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::super::header;
 use super::super::packed::{self, Packed};
+use super::super::row::{self, Rules};
 use super::orders;
 
 fn fresh(item_size: usize) -> Vec<u8> {
@@ -59,14 +61,19 @@ proptest! {
         check(&page, &model);
         let mut right = fresh(1);
         let at = model.len() / 3;
-        packed::split(&mut page, &mut right, at).unwrap();
+        let rules = Rules { order, align: 1, between: &[] };
+        header::init_like(&mut right, &page).unwrap();
+        assert!(row::shift(&mut page, &mut right, at, &rules).unwrap());
         let (low, high): (Vec<_>, Vec<_>) = model.iter().cloned().enumerate().partition(|x| x.0 < at);
         let set = |side: Vec<(usize, Vec<u8>)>| side.into_iter().map(|x| x.1).collect();
         check(&page, &set(low));
         check(&right, &set(high));
-        assert!(packed::append(&mut page, &right, 0, model.len() - at).unwrap());
+        let (low, all) = (page.clone(), (0, model.len() - at));
+        assert!(row::take(&mut page, true, &right, all, &rules).unwrap());
         check(&page, &model);
         packed::remove_range(&mut page, 0, at).unwrap();
         assert_eq!(Packed::new(&page).unwrap().items(), Packed::new(&right).unwrap().items());
+        assert!(row::take(&mut right, false, &low, (0, at), &rules).unwrap());
+        check(&right, &model);
     }
 }

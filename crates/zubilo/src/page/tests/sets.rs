@@ -54,7 +54,6 @@ proptest! {
         prop_assume!(model.len() == 2);
         let first = [model[0].clone(), model[1].clone()];
         let (mut page, at) = leaf_with_set(&first, size);
-        let mut scratch = Vec::new();
         for (seed, op) in seeds {
             let value = value_of(seed % 900, size);
             let bytes = leaf::value_mut(&mut page, at).unwrap();
@@ -65,13 +64,13 @@ proptest! {
             match found {
                 Ok(i) if op == 0 && model.len() > 2 => {
                     let len = set::remove(bytes, i).unwrap();
-                    let fits = leaf::resize_value(&mut page, at, &orders()[0], len, &mut scratch);
+                    let fits = leaf::resize_value(&mut page, at, &orders()[0], len);
                     prop_assert!(fits.unwrap().is_some());
                     model.remove(i);
                 }
                 Err(i) => {
                     let len = set.len_with(value.len());
-                    let more = leaf::resize_value(&mut page, at, &orders()[0], len, &mut scratch);
+                    let more = leaf::resize_value(&mut page, at, &orders()[0], len);
                     if let Some(bytes) = more.unwrap() {
                         set::insert(bytes, old_len, i, &value).unwrap();
                         model.insert(i, value);
