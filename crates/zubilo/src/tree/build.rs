@@ -101,7 +101,7 @@ impl Open {
             branch::set_records(&mut self.page, self.count, child.records).map_err(damaged)?;
         }
         self.count += 1;
-        self.records += child.records;
+        self.records = self.records.saturating_add(child.records);
         Ok(())
     }
 }
@@ -175,8 +175,8 @@ impl Builder {
     }
 
     fn added(&mut self, key: &[u8], values: u64) {
-        self.desc.entries += values;
-        self.leaf_records += values;
+        self.desc.entries = self.desc.entries.saturating_add(values);
+        self.leaf_records = self.leaf_records.saturating_add(values);
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
     }
@@ -188,7 +188,7 @@ impl Builder {
         key: &[u8],
         values: &TreeDesc,
     ) -> Result<()> {
-        self.desc.value_pages += values.pages();
+        self.desc.value_pages = self.desc.value_pages.saturating_add(values.pages());
         self.add(out, key, ValueKind::Tree, &values.to_bytes(), values.entries)
     }
 
@@ -308,5 +308,30 @@ impl Builder {
             up += 1;
             self.add_child(out, up, &first, child)?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nowhere;
+
+    impl PageSink for Nowhere {
+        fn pages(&mut self, _: u64, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn counts_of_a_damaged_tree_may_be_of_any_size() {
+        let options = TreeOptions { align: 1, ..TreeOptions::default() };
+        let mut builder = Builder::new(1, options, Order::Bytes, 4096);
+        let mut out = Output { sink: &mut Nowhere, page_size: 4096, next: 4, txn: 1 };
+        for i in 0..1000u32 {
+            let added = builder.add(&mut out, &i.to_be_bytes(), ValueKind::Tree, &[0; 80], 1 << 59);
+            added.unwrap();
+        }
+        assert_eq!(builder.finish(&mut out, 1).unwrap().entries, u64::MAX);
     }
 }
