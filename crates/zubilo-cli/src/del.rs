@@ -4,8 +4,9 @@ use std::ffi::OsString;
 
 use clap::Args;
 use serde_json::json;
+use zubilo::Env;
 
-use crate::encoding::{EncodingArgs, clip, escape, to_json};
+use crate::encoding::{Encoding, EncodingArgs, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{StoreArgs, TableArg, WriteArgs};
 use crate::output::{records, say, tell};
@@ -30,19 +31,19 @@ pub(crate) struct DelArgs {
 
 /// Removes the records in one transaction.
 pub(crate) fn run(args: &DelArgs) -> Done {
-    let encoding = args.encoding.key();
-    let keys = args.keys.iter().map(|key| encoding.argument("the key", key));
-    let keys = keys.collect::<Done<Vec<_>>>()?;
-    if keys.is_empty() != args.range.is_given() {
+    if args.keys.is_empty() != args.range.is_given() {
         return Err(Failure::usage("del", "give either keys or a range")
             .advise("`zubilo drop --empty` removes all records of a table"));
     }
-    let range = args.range.range(encoding)?;
     let name = args.table.name()?;
     let env = args.store.open_to_write()?;
+    let encoding = key_encoding(args, &env, &name)?;
+    let keys = args.keys.iter().map(|key| encoding.argument("the key", key));
+    let keys = keys.collect::<Done<Vec<_>>>()?;
     let mut txn = args.write.begin(&env)?;
     let shown = format!("the table \"{}\"", escape(&name));
     let mut table = txn.table(&name).doing(&format!("open {shown}"))?;
+    let range = args.range.range(encoding, table.options().keys())?;
     let mut deleted = 0;
     let mut missing = false;
     if keys.is_empty() {
@@ -53,13 +54,13 @@ pub(crate) fn run(args: &DelArgs) -> Done {
         missing = deleted == 0;
     }
     for key in &keys {
-        let what = format!("delete the key \"{}\" of {shown}", escape(clip(key)));
+        let what = format!("delete the key \"{}\" of {shown}", encoding.show(key));
         if table.delete(key).doing(&what)? {
             deleted += 1;
         } else {
             missing = true;
             if !args.store.json {
-                tell(&format!("zubilo: del \"{}\": no such key", escape(key)));
+                tell(&format!("zubilo: del \"{}\": no such key", encoding.show(key)));
             }
         }
     }
@@ -69,4 +70,10 @@ pub(crate) fn run(args: &DelArgs) -> Done {
     let told = json!({ "table": to_json(&name), "deleted": deleted });
     say(args.store.json, &told, &format!("{} deleted", records(deleted)))?;
     Ok(if missing { Code::NotFound } else { Code::Fine })
+}
+
+fn key_encoding(args: &DelArgs, env: &Env, name: &[u8]) -> Done<Encoding> {
+    let read = env.read().doing("begin to read")?;
+    let encodings = args.encoding.of_table(&read, name, None, Encoding::Escaped);
+    Ok(encodings.doing(&format!("open the table \"{}\"", escape(name)))?.key)
 }

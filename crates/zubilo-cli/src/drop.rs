@@ -24,7 +24,7 @@ pub(crate) struct DropArgs {
     /// Keep the table, remove its records
     #[arg(long)]
     empty: bool,
-    /// Do not ask; where standard input is no terminal nothing is asked anyway
+    /// Do not ask. Where standard input is no terminal nobody can be asked, and this must be given
     #[arg(short, long)]
     yes: bool,
 }
@@ -34,8 +34,14 @@ pub(crate) struct DropArgs {
 pub(crate) fn run(args: &DropArgs) -> Done {
     let name = table_name(&args.table)?;
     let shown = escape(&name).into_owned();
+    if !args.yes && !io::stdin().is_terminal() {
+        let cause = "standard input is no terminal, so nobody can be asked";
+        return Err(
+            Failure::usage(format!("drop the table \"{shown}\""), cause).advise("add --yes")
+        );
+    }
     let env = args.store.open_to_write()?;
-    if !args.yes && io::stdin().is_terminal() {
+    if !args.yes {
         let read = env.read().doing("begin to read")?;
         let len = read.table(&name).doing(&format!("open the table \"{shown}\""))?.len();
         drop(read);

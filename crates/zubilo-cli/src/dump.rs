@@ -1,5 +1,6 @@
 //! `zubilo dump`: tables as text on standard output, from one snapshot.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use clap::Args;
@@ -25,6 +26,12 @@ pub(crate) struct DumpArgs {
     format: Option<Format>,
     #[command(flatten)]
     encoding: EncodingArgs,
+    /// Values are JSON objects: their fields with these names become columns of CSV
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// In jsonl, values that are JSON objects or lists stand as such, not as strings
+    #[arg(long)]
+    json_values: bool,
     /// What separates the columns of CSV
     #[arg(long, value_name = "CHAR", default_value = ",", value_parser = one_byte)]
     delimiter: u8,
@@ -47,7 +54,7 @@ pub(crate) fn run(args: &DumpArgs) -> Done {
         true => read.tables().doing("list the tables")?,
         false => chosen,
     };
-    let mut writer = writer(args, format, &env)?;
+    let mut writer = writer(args, format, &env, &read, &names)?;
     dump(&read, &names, writer.as_mut())?;
     writer.finish()?;
     if names.is_empty() && !args.store.json {
@@ -56,10 +63,35 @@ pub(crate) fn run(args: &DumpArgs) -> Done {
     Ok(if names.is_empty() { Code::NotFound } else { Code::Fine })
 }
 
-fn writer(args: &DumpArgs, format: Format, env: &Env) -> Done<Box<dyn Writer>> {
+fn writer(
+    args: &DumpArgs,
+    format: Format,
+    env: &Env,
+    read: &ReadTxn,
+    names: &[Vec<u8>],
+) -> Done<Box<dyn Writer>> {
+    let wrong = |option: &str, of: &str| {
+        Err(Failure::usage("dump", format!("{option} is for {of}, another format was chosen")))
+    };
+    if !args.columns.is_empty() && format != Format::Csv {
+        return wrong("--columns", "csv");
+    }
+    if args.json_values && format != Format::Jsonl {
+        return wrong("--json-values", "jsonl");
+    }
     let out = Out::new();
     Ok(match format {
-        Format::Csv => Box::new(CsvWriter::new(out, args.encoding, Encoding::Text, args.delimiter)),
+        Format::Csv => {
+            let writer = CsvWriter::new(out, args.encoding, Encoding::Text, args.delimiter);
+            let mut known = BTreeMap::new();
+            for name in names {
+                let of = args.encoding.of_table(read, name, None, Encoding::Text);
+                let of = of.doing(&format!("open the table \"{}\"", escape(name)))?;
+                known.insert(name.clone(), of);
+            }
+            Box::new(writer.with_known(known).with_columns(args.columns.clone(), names.len() == 1))
+        }
+        Format::Jsonl if args.json_values => Box::new(JsonlWriter::new(out).with_json_values()),
         Format::Jsonl => Box::new(JsonlWriter::new(out)),
         text => {
             let info = env.info().doing("read the figures")?;

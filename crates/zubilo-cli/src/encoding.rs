@@ -3,6 +3,7 @@
 //! what it cannot carry.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
@@ -11,8 +12,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_PAD_INDIFFERENT};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use zubilo::{Env, Error, KeyOrder, ReadTxn, TableOptions};
 
 use crate::failure::{Done, Failure};
+use crate::numbers::{Kind, Number};
+use crate::typed::{encodings_of, types_of};
 
 /// Ways to write bytes as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -25,39 +29,152 @@ pub(crate) enum Encoding {
     Hex,
     /// Base64 with the standard alphabet
     Base64,
+    /// A number of one byte; of a table whose order is not integer, like the ones below big-endian
+    U8,
+    /// A number of two bytes
+    U16,
+    /// A number of four bytes
+    U32,
+    /// A number of eight bytes
+    U64,
+    /// A signed number of one byte, stored so that it sorts, as zubilo-typed does
+    I8,
+    /// A signed number of two bytes
+    I16,
+    /// A signed number of four bytes
+    I32,
+    /// A signed number of eight bytes
+    I64,
+    /// A float of four bytes, stored so that it sorts
+    F32,
+    /// A float of eight bytes
+    F64,
+    /// A number of four bytes in the machine's own order, as integer tables compare it
+    U32Native,
+    /// A number of eight bytes in the machine's own order
+    U64Native,
 }
 
 /// The options that choose encodings.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct EncodingArgs {
     /// How keys and values are written, in arguments and in the output [default: escaped; of CSV text]
     #[arg(short, long, value_enum, value_name = "ENC")]
     encoding: Option<Encoding>,
-    /// How keys are written, if not as --encoding says
-    #[arg(long, value_enum, value_name = "ENC", hide_possible_values = true)]
+    /// How keys are written, if not as --encoding says: --key u64
+    #[arg(
+        long,
+        visible_alias = "key",
+        value_enum,
+        value_name = "ENC",
+        hide_possible_values = true
+    )]
     key_encoding: Option<Encoding>,
     /// How values are written, if not as --encoding says
-    #[arg(long, value_enum, value_name = "ENC", hide_possible_values = true)]
+    #[arg(
+        long,
+        visible_alias = "value",
+        value_enum,
+        value_name = "ENC",
+        hide_possible_values = true
+    )]
     value_encoding: Option<Encoding>,
 }
 
 impl EncodingArgs {
-    pub(crate) fn key(&self) -> Encoding {
-        self.key_or(Encoding::Escaped)
-    }
-
-    pub(crate) fn value(&self) -> Encoding {
-        self.value_or(Encoding::Escaped)
-    }
-
-    /// Of keys, where another encoding is the usual one.
+    /// Of keys, if nothing was asked for as is `usual`.
     pub(crate) fn key_or(&self, usual: Encoding) -> Encoding {
         self.key_encoding.or(self.encoding).unwrap_or(usual)
     }
 
-    /// Of values, where another encoding is the usual one.
+    /// Of values, if nothing was asked for as is `usual`.
     pub(crate) fn value_or(&self, usual: Encoding) -> Encoding {
         self.value_encoding.or(self.encoding).unwrap_or(usual)
+    }
+}
+
+/// How the keys and values of a table are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encodings {
+    pub(crate) key: Encoding,
+    pub(crate) value: Encoding,
+}
+
+impl EncodingArgs {
+    /// For one table: as was asked for; else as its order and types tell, else as `usual` says. What the
+    /// table that is not there yet will be `new` tells.
+    pub(crate) fn of_table(
+        &self,
+        read: &ReadTxn,
+        name: &[u8],
+        new: Option<&TableOptions>,
+        usual: Encoding,
+    ) -> zubilo::Result<Encodings> {
+        let options = match read.table_options(name) {
+            Ok(options) => options,
+            Err(Error::NoSuchTable) => new.cloned().unwrap_or_default(),
+            Err(error) => return Err(error),
+        };
+        let types = types_of(read, name)?;
+        let (key, value) = types.as_deref().map_or((None, None), encodings_of);
+        let first = match read.table(name) {
+            Ok(table) => table.first()?,
+            // A program's own order.
+            Err(_) => None,
+        };
+        let values = if options.has_duplicates() { options.values() } else { KeyOrder::Bytes };
+        let known = |order, known: Option<Encoding>, first: Option<&[u8]>| match (known, order) {
+            (None, KeyOrder::Integer) => native(first),
+            (known, _) => known.unwrap_or(usual),
+        };
+        let key = known(options.keys(), key, first.map(|(key, _)| key));
+        let value = known(values, value, first.map(|(_, value)| value));
+        Ok(Encodings {
+            key: self.key_or(key).in_order(options.keys()),
+            value: self.value_or(value).in_order(values),
+        })
+    }
+}
+
+/// How the keys and values of each table are written, found out when the table is met.
+pub(crate) struct TableEncodings {
+    env: Env,
+    given: EncodingArgs,
+    /// What tables will be that are not there yet.
+    new: Option<TableOptions>,
+    usual: Encoding,
+    known: HashMap<Vec<u8>, Encodings>,
+}
+
+impl TableEncodings {
+    pub(crate) fn new(
+        env: &Env,
+        given: EncodingArgs,
+        new: Option<TableOptions>,
+        usual: Encoding,
+    ) -> TableEncodings {
+        TableEncodings { env: env.clone(), given, new, usual, known: HashMap::new() }
+    }
+
+    pub(crate) fn of(&mut self, table: &[u8]) -> Result<Encodings, String> {
+        if let Some(known) = self.known.get(table) {
+            return Ok(*known);
+        }
+        let read = self.env.read();
+        let found =
+            read.and_then(|read| self.given.of_table(&read, table, self.new.as_ref(), self.usual));
+        let found = found.map_err(|error| format!("the table \"{}\": {error}", escape(table)))?;
+        self.known.insert(table.to_vec(), found);
+        Ok(found)
+    }
+}
+
+/// Numbers of the width that the first has: all in a table have the same.
+fn native(first: Option<&[u8]>) -> Encoding {
+    match first.map(<[u8]>::len) {
+        None | Some(8) => Encoding::U64Native,
+        Some(4) => Encoding::U32Native,
+        Some(_) => Encoding::Escaped,
     }
 }
 
@@ -69,6 +186,46 @@ impl Encoding {
             Encoding::Text => "text",
             Encoding::Hex => "hex",
             Encoding::Base64 => "base64",
+            Encoding::U8 => "u8",
+            Encoding::U16 => "u16",
+            Encoding::U32 => "u32",
+            Encoding::U64 => "u64",
+            Encoding::I8 => "i8",
+            Encoding::I16 => "i16",
+            Encoding::I32 => "i32",
+            Encoding::I64 => "i64",
+            Encoding::F32 => "f32",
+            Encoding::F64 => "f64",
+            Encoding::U32Native => "u32-native",
+            Encoding::U64Native => "u64-native",
+        }
+    }
+
+    /// The number that it writes, if it writes one.
+    pub(crate) fn number(self) -> Option<Number> {
+        Some(match self {
+            Encoding::Escaped | Encoding::Text | Encoding::Hex | Encoding::Base64 => return None,
+            Encoding::U8 => Number::new(Kind::Unsigned, 1),
+            Encoding::U16 => Number::new(Kind::Unsigned, 2),
+            Encoding::U32 => Number::new(Kind::Unsigned, 4),
+            Encoding::U64 => Number::new(Kind::Unsigned, 8),
+            Encoding::I8 => Number::new(Kind::Signed, 1),
+            Encoding::I16 => Number::new(Kind::Signed, 2),
+            Encoding::I32 => Number::new(Kind::Signed, 4),
+            Encoding::I64 => Number::new(Kind::Signed, 8),
+            Encoding::F32 => Number::new(Kind::Float, 4),
+            Encoding::F64 => Number::new(Kind::Float, 8),
+            Encoding::U32Native => Number::native(4),
+            Encoding::U64Native => Number::native(8),
+        })
+    }
+
+    /// Of a table that compares native numbers, numbers are such.
+    fn in_order(self, order: KeyOrder) -> Encoding {
+        match (order, self) {
+            (KeyOrder::Integer, Encoding::U32) => Encoding::U32Native,
+            (KeyOrder::Integer, Encoding::U64) => Encoding::U64Native,
+            _ => self,
         }
     }
 
@@ -88,6 +245,15 @@ impl Encoding {
             }),
             Encoding::Hex => Ok(hex(bytes).into()),
             Encoding::Base64 => Ok(STANDARD.encode(bytes).into()),
+            number => match number.number().and_then(|n| n.show(bytes)) {
+                Some(text) => Ok(text.into()),
+                None => Err(format!(
+                    "\"{}\" is no {}: it has {} bytes; use another --encoding",
+                    escape(clip(bytes)),
+                    self.name(),
+                    bytes.len()
+                )),
+            },
         }
     }
 
@@ -100,7 +266,23 @@ impl Encoding {
             Encoding::Base64 => {
                 STANDARD_PAD_INDIFFERENT.decode(text).map_err(|e| format!("bad base64: {e}"))
             }
+            number => {
+                let text = std::str::from_utf8(text).map_err(|_| "no number".to_string())?;
+                number.number().map_or_else(|| Ok(Vec::new()), |n| n.read(text.trim()))
+            }
         }
+    }
+
+    /// As JSON: a number where it is one, else bytes as [`to_json`] has them.
+    pub(crate) fn to_json(self, bytes: &[u8]) -> Value {
+        let number = self.number().and_then(|number| number.show(bytes));
+        number.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_else(|| to_json(bytes))
+    }
+
+    /// For a message.
+    pub(crate) fn show(self, bytes: &[u8]) -> String {
+        let number = self.number().and_then(|number| number.show(bytes));
+        number.unwrap_or_else(|| escape(clip(bytes)).into_owned())
     }
 
     /// Decodes an argument; `what` names it.
@@ -227,15 +409,18 @@ pub(crate) fn to_json(bytes: &[u8]) -> Value {
     }
 }
 
-/// Reads what [`to_json`] made.
-pub(crate) fn from_json(value: &Value) -> Result<Cow<'_, [u8]>, String> {
+/// Bytes that JSON tells: a string, or `{"base64": "..."}`; none if it is something else.
+pub(crate) fn bytes_of_json(value: &Value) -> Result<Option<Cow<'_, [u8]>>, String> {
     match value {
-        Value::String(text) => Ok(Cow::Borrowed(text.as_bytes())),
+        Value::String(text) => Ok(Some(Cow::Borrowed(text.as_bytes()))),
         Value::Object(object) if object.len() == 1 => match object.get("base64") {
-            Some(Value::String(text)) => Encoding::Base64.decode(text.as_bytes()).map(Cow::Owned),
-            _ => Err("an object must be {\"base64\": \"...\"}".into()),
+            Some(Value::String(text)) => {
+                Encoding::Base64.decode(text.as_bytes()).map(|bytes| Some(Cow::Owned(bytes)))
+            }
+            Some(_) => Err("an object must be {\"base64\": \"...\"}".into()),
+            None => Ok(None),
         },
-        _ => Err("neither a string nor {\"base64\": \"...\"}".into()),
+        _ => Ok(None),
     }
 }
 
@@ -254,7 +439,7 @@ mod tests {
                 assert!(!text.chars().any(is_harmful), "{text:?}");
                 assert_eq!(encoding.decode(text.as_bytes()).unwrap(), bytes, "{encoding:?}");
             }
-            assert_eq!(from_json(&to_json(bytes)).unwrap(), bytes);
+            assert_eq!(bytes_of_json(&to_json(bytes)).unwrap().unwrap(), bytes);
         }
         assert_eq!(escape("зуб\t".as_bytes()), "зуб\\t");
         assert!(Encoding::Text.encode(b"\xff").is_err());
@@ -267,8 +452,11 @@ mod tests {
         }
         assert!(unhex(b"abc").is_err() && unhex(b"0g").is_err());
         assert!(Encoding::Base64.decode(b"a*bc").is_err());
-        for bad in [json!(1), json!({ "base64": 1 }), json!({ "base64": "*" }), json!([])] {
-            assert!(from_json(&bad).is_err(), "{bad}");
+        for bad in [json!({ "base64": 1 }), json!({ "base64": "*" })] {
+            assert!(bytes_of_json(&bad).is_err(), "{bad}");
+        }
+        for other in [json!(1), json!({}), json!([]), json!({ "base64": "", "more": 1 })] {
+            assert!(bytes_of_json(&other).unwrap().is_none(), "{other}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use serde_json::json;
 
-use crate::encoding::{EncodingArgs, clip, escape, to_json};
+use crate::encoding::{Encoding, EncodingArgs, clip, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{ReadArgs, TableArg, VerifyArg};
 use crate::output::{Out, tell};
@@ -31,16 +31,17 @@ pub(crate) struct GetArgs {
 
 /// Prints the values in the order of the keys, one a line.
 pub(crate) fn run(args: &GetArgs) -> Done {
-    let encoding = args.encoding.key();
-    let keys = args.keys.iter().map(|key| encoding.argument("the key", key));
-    let keys = keys.collect::<Done<Vec<_>>>()?;
-    if args.raw && keys.len() > 1 {
+    if args.raw && args.keys.len() > 1 {
         return Err(Failure::usage("get --raw", "raw values of several keys would run together"));
     }
     let name = args.table.name()?;
     let env = args.verify.open(&args.store)?;
     let read = env.read().doing("begin to read")?;
     let table = read.table(&name).doing(&format!("open the table \"{}\"", escape(&name)))?;
+    let encodings = args.encoding.of_table(&read, &name, None, Encoding::Escaped);
+    let encodings = encodings.doing(&format!("open the table \"{}\"", escape(&name)))?;
+    let keys = args.keys.iter().map(|key| encodings.key.argument("the key", key));
+    let keys = keys.collect::<Done<Vec<_>>>()?;
     let mut out = Out::new();
     let mut code = Code::Fine;
     for key in &keys {
@@ -49,10 +50,10 @@ pub(crate) fn run(args: &GetArgs) -> Done {
         let value = table.get(key).map_err(|error| Failure::store(what(), &error))?;
         if args.store.json {
             let mut found = json!({
-                "table": to_json(&name), "key": to_json(key), "found": value.is_some(),
+                "table": to_json(&name), "key": encodings.key.to_json(key), "found": value.is_some(),
             });
             if let Some(value) = value {
-                found["value"] = to_json(value);
+                found["value"] = encodings.value.to_json(value);
             }
             out.json(&found)?;
         } else if let Some(value) = value {
@@ -61,11 +62,11 @@ pub(crate) fn run(args: &GetArgs) -> Done {
             if args.raw {
                 out.bytes(value)?;
             } else {
-                let text = args.encoding.value().encode(value);
+                let text = encodings.value.encode(value);
                 out.line(&text.map_err(|cause| Failure::new(Code::Other, print(key), cause))?)?;
             }
         } else {
-            tell(&format!("zubilo: get \"{}\": no such key", escape(key)));
+            tell(&format!("zubilo: get \"{}\": no such key", encodings.key.show(key)));
         }
         if value.is_none() {
             code = Code::NotFound;

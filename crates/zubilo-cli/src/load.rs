@@ -11,12 +11,13 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use zubilo::{Env, Options, TableOptions, WriteTable, WriteTxn};
 
-use crate::encoding::{EncodingArgs, clip, escape};
+use crate::encoding::{Encoding, EncodingArgs, TableEncodings, clip, escape};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{
     Bad, CsvReader, CsvShape, Entry, Event, Format, JsonlReader, Reader, Stop, TextReader,
 };
 use crate::interrupt::{self, Input};
+use crate::layout::LayoutArgs;
 use crate::opening::{CreateArgs, StoreArgs, TableArg, WriteArgs, one_byte};
 use crate::output::{Progress, count, records, say};
 
@@ -58,9 +59,12 @@ pub(crate) struct LoadArgs {
     /// The column of CSV that holds the key
     #[arg(long, value_name = "NAME", default_value = "key")]
     key_column: OsString,
-    /// The column of CSV that holds the value
-    #[arg(long, value_name = "NAME", default_value = "value")]
-    value_column: OsString,
+    /// The column of CSV that holds the value [default: value]. Given several times, and where there is no
+    /// column value: a JSON object of these columns, or of all but the key
+    #[arg(long = "value-column", value_name = "NAME")]
+    value_columns: Vec<OsString>,
+    #[command(flatten)]
+    layout: LayoutArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -99,7 +103,7 @@ fn load(
 ) -> Done {
     let progress = Progress::bytes("loading", total);
     let input = Input { inner: input, read: 0, progress: &progress };
-    let mut reader = reader(args, input, default_table);
+    let mut reader = reader(args, env, input, default_table);
     let mut load = Load::new(args, env);
     let done = load.all(reader.as_mut());
     // It holds the store.
@@ -139,18 +143,26 @@ fn open_input(path: &Path) -> Done<(File, Option<u64>)> {
     Ok((file, meta.is_file().then_some(meta.len())))
 }
 
-fn reader<'r>(args: &LoadArgs, input: Input<'r>, default_table: Vec<u8>) -> Box<dyn Reader + 'r> {
+fn reader<'r>(
+    args: &LoadArgs,
+    env: &Env,
+    input: Input<'r>,
+    default_table: Vec<u8>,
+) -> Box<dyn Reader + 'r> {
     let input = BufReader::with_capacity(256 << 10, input);
+    let encodings = |usual| TableEncodings::new(env, args.encoding, args.layout.given(), usual);
     match args.format.unwrap_or_else(|| Format::of_file(&args.input)) {
-        Format::Jsonl => Box::new(JsonlReader::new(input, default_table)),
+        Format::Jsonl => {
+            Box::new(JsonlReader::new(input, default_table, encodings(Encoding::Escaped)))
+        }
         Format::Bytevalue | Format::Print => Box::new(TextReader::new(input, default_table)),
         Format::Csv => {
             let shape = CsvShape {
-                encoding: args.encoding,
+                encodings: encodings(Encoding::Text),
                 delimiter: args.delimiter,
                 no_header: args.no_header,
                 key_column: args.key_column.clone(),
-                value_column: args.value_column.clone(),
+                value_columns: args.value_columns.clone(),
                 default_table,
             };
             Box::new(CsvReader::new(input, shape))
@@ -162,6 +174,8 @@ fn reader<'r>(args: &LoadArgs, input: Input<'r>, default_table: Vec<u8>) -> Box<
 struct Load<'l> {
     args: &'l LoadArgs,
     env: &'l Env,
+    /// What tables are to be that are made.
+    new: Option<TableOptions>,
     /// Begun with the first record of a batch.
     txn: Option<WriteTxn>,
     /// Records read.
@@ -182,6 +196,7 @@ impl<'l> Load<'l> {
         Load {
             args,
             env,
+            new: args.layout.given(),
             txn: None,
             seen: 0,
             committed: 0,
@@ -219,7 +234,10 @@ impl<'l> Load<'l> {
         };
         let opened = match (event, &entry.options) {
             (Event::Table, Some(told)) => open_told(txn, &entry.table, told),
-            _ => txn.table_or_create(&entry.table),
+            _ => match &self.new {
+                Some(options) => txn.table_or_create_with(&entry.table, options),
+                None => txn.table_or_create(&entry.table),
+            },
         };
         let mut table = opened.map_err(|error| Failure::store(what(), &error))?;
         if self.table.as_ref() != Some(&entry.table) {

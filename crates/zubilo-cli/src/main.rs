@@ -5,6 +5,7 @@
 mod chk;
 mod compact;
 mod copy;
+mod create;
 mod del;
 #[cfg(feature = "demo")]
 mod demo;
@@ -17,7 +18,9 @@ mod formats;
 mod get;
 mod import;
 mod interrupt;
+mod layout;
 mod load;
+mod numbers;
 mod opening;
 mod output;
 mod put;
@@ -26,6 +29,7 @@ mod salvage;
 mod scan;
 mod stat;
 mod tables;
+mod typed;
 
 use std::process::ExitCode;
 
@@ -50,6 +54,8 @@ enum Command {
     Get(get::GetArgs),
     /// Stores a record
     Put(put::PutArgs),
+    /// Makes a table with its options, and the store if there is none
+    Create(create::CreateTableArgs),
     /// Removes records, by key or by range
     Del(del::DelArgs),
     /// Prints records in order, a key and its value a line
@@ -85,6 +91,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Get(args) => end(get::run(&args), args.store.json, Listener::View),
         Command::Put(args) => end(put::run(&args), args.store.json, Listener::View),
+        Command::Create(args) => end(create::run(&args), args.store.json, Listener::View),
         Command::Del(args) => end(del::run(&args), args.store.json, Listener::View),
         Command::Scan(args) => end(scan::run(&args), args.store.json, Listener::View),
         Command::Tables(args) => end(tables::run(&args), args.store.json, Listener::View),

@@ -104,6 +104,13 @@ pub(crate) struct CreateArgs {
 
 pub(crate) const PAGE_SIZES: [&str; 5] = ["4096", "8192", "16384", "32768", "65536"];
 
+impl CreateArgs {
+    /// For a command that always makes what is missing.
+    pub(crate) fn new(page_size: Option<String>) -> CreateArgs {
+        CreateArgs { create: true, page_size }
+    }
+}
+
 impl ReadArgs {
     /// Opens an existing store for reading only.
     pub(crate) fn open_to_read(&self) -> Done<Env> {

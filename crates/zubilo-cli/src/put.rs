@@ -8,8 +8,9 @@ use clap::Args;
 use serde_json::json;
 use zubilo::{Env, Options};
 
-use crate::encoding::{EncodingArgs, clip, escape, to_json};
+use crate::encoding::{Encoding, EncodingArgs, clip, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
+use crate::layout::LayoutArgs;
 use crate::opening::{CreateArgs, StoreArgs, TableArg, WriteArgs};
 use crate::output::{say, tell};
 
@@ -26,6 +27,8 @@ pub(crate) struct PutArgs {
     write: WriteArgs,
     #[command(flatten)]
     encoding: EncodingArgs,
+    #[command(flatten)]
+    layout: LayoutArgs,
     /// Leave a key that is there as it is (exit code 1)
     #[arg(long)]
     if_absent: bool,
@@ -41,19 +44,30 @@ pub(crate) struct PutArgs {
 
 /// Stores the record in a transaction of its own.
 pub(crate) fn run(args: &PutArgs) -> Done {
-    let key = args.encoding.key().argument("the key", &args.key)?;
     let name = args.table.name()?;
-    let value = value(args)?;
     let made = args.store.open_or_create(&args.create, Options::new())?;
-    let stored = put(args, &made.env, &name, &key, &value);
-    if stored.is_err() {
+    let done = put_one(args, &made.env, &name);
+    if done.is_err() {
         made.discard_if_empty();
     }
-    let stored = stored?;
-    let told = json!({ "table": to_json(&name), "key": to_json(&key), "stored": stored });
+    done
+}
+
+fn put_one(args: &PutArgs, env: &Env, name: &[u8]) -> Done {
+    let read = env.read().doing("begin to read")?;
+    let new = args.layout.given();
+    let encodings = args.encoding.of_table(&read, name, new.as_ref(), Encoding::Escaped);
+    let encodings = encodings.doing(&format!("open the table \"{}\"", escape(name)))?;
+    drop(read);
+    let key = encodings.key.argument("the key", &args.key)?;
+    let value = value(args, encodings.value)?;
+    let stored = put(args, env, name, &key, &value)?;
+    let told =
+        json!({ "table": to_json(name), "key": encodings.key.to_json(&key), "stored": stored });
     say(args.store.json, &told, "")?;
     if !stored && !args.store.json {
-        tell(&format!("zubilo: put \"{}\": the key is there, it was left as it is", escape(&key)));
+        let key = encodings.key.show(&key);
+        tell(&format!("zubilo: put \"{key}\": the key is there, it was left as it is"));
     }
     Ok(if stored { Code::Fine } else { Code::NotFound })
 }
@@ -61,7 +75,12 @@ pub(crate) fn run(args: &PutArgs) -> Done {
 /// Tells whether the record was stored.
 fn put(args: &PutArgs, env: &Env, name: &[u8], key: &[u8], value: &[u8]) -> Done<bool> {
     let mut txn = args.write.begin(env)?;
-    let opened = if args.create.create { txn.table_or_create(name) } else { txn.table(name) };
+    let opened = match (args.create.create, args.layout.given()) {
+        (true, Some(options)) => txn.table_or_create_with(name, &options),
+        (true, None) => txn.table_or_create(name),
+        (false, Some(options)) => txn.table_with(name, &options),
+        (false, None) => txn.table(name),
+    };
     let what = format!("open the table \"{}\"", escape(name));
     let mut table = opened.doing(&what).map_err(|failure| match failure.code {
         Code::NotFound => failure.advise("add --create to make it, or see `zubilo tables`"),
@@ -80,9 +99,9 @@ fn put(args: &PutArgs, env: &Env, name: &[u8], key: &[u8], value: &[u8]) -> Done
     Ok(stored)
 }
 
-fn value(args: &PutArgs) -> Done<Vec<u8>> {
+fn value(args: &PutArgs, encoding: Encoding) -> Done<Vec<u8>> {
     match (&args.value, &args.value_file) {
-        (Some(value), _) => args.encoding.value().argument("the value", value),
+        (Some(value), _) => encoding.argument("the value", value),
         (None, Some(path)) if path.as_os_str() == "-" => {
             let mut value = Vec::new();
             let read = std::io::stdin().lock().read_to_end(&mut value);

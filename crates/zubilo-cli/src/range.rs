@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::ops::Bound;
 
 use clap::Args;
+use zubilo::KeyOrder;
 
 use crate::encoding::Encoding;
-use crate::failure::Done;
+use crate::failure::{Done, Failure};
 
 /// Which keys.
 #[derive(Args, Debug)]
@@ -25,9 +26,10 @@ pub(crate) struct RangeArgs {
 /// Bounds as the store takes them.
 type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
-/// A range of keys.
+/// A range of keys of a table.
 pub(crate) struct KeyRange {
-    from: Vec<u8>,
+    order: KeyOrder,
+    from: Option<Vec<u8>>,
     to: Option<Vec<u8>>,
 }
 
@@ -37,32 +39,43 @@ impl RangeArgs {
         self.from.is_some() || self.to.is_some() || self.prefix.is_some()
     }
 
-    /// The keys that all given bounds allow.
-    pub(crate) fn range(&self, encoding: Encoding) -> Done<KeyRange> {
+    /// The keys that all given bounds allow, in a table of this order.
+    pub(crate) fn range(&self, encoding: Encoding, order: KeyOrder) -> Done<KeyRange> {
         let decode = |what, text: &Option<OsString>| {
             text.as_ref().map(|text| encoding.argument(what, text)).transpose()
         };
-        let from = decode("--from", &self.from)?;
-        let to = decode("--to", &self.to)?;
-        let prefix = decode("--prefix", &self.prefix)?;
-        let behind = prefix.as_deref().and_then(behind_prefix);
-        let to = match (to, behind) {
-            (Some(to), Some(behind)) => Some(to.min(behind)),
-            (to, behind) => to.or(behind),
-        };
-        Ok(KeyRange { from: from.unwrap_or_default().max(prefix.unwrap_or_default()), to })
+        let mut from = decode("--from", &self.from)?;
+        let mut to = decode("--to", &self.to)?;
+        if let Some(prefix) = decode("--prefix", &self.prefix)? {
+            if order != KeyOrder::Bytes || encoding.number().is_some() {
+                let cause = "keys with one start are not neighbours in this table";
+                return Err(Failure::usage("read --prefix", cause).advise("use --from and --to"));
+            }
+            to = match (to, behind_prefix(&prefix)) {
+                (Some(to), Some(behind)) => Some(to.min(behind)),
+                (to, behind) => to.or(behind),
+            };
+            from = Some(from.unwrap_or_default().max(prefix));
+        }
+        Ok(KeyRange { order, from, to })
     }
 }
 
 impl KeyRange {
     /// Bounds for the store; none if no key can be inside.
     pub(crate) fn bounds(&self) -> Option<Bounds<'_>> {
-        let from = Bound::Included(&*self.from);
-        match &self.to {
-            Some(to) if *to <= self.from => None,
-            Some(to) => Some((from, Bound::Excluded(&**to))),
-            None => Some((from, Bound::Unbounded)),
-        }
+        let from = self.from.as_deref().map_or(Bound::Unbounded, Bound::Included);
+        let to = self.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let empty = match (&self.from, &self.to) {
+            (Some(from), Some(to)) => match self.order {
+                KeyOrder::Bytes => to <= from,
+                // From the last byte: native numbers, of one width, too.
+                _ => to.iter().rev().le(from.iter().rev()),
+            },
+            (None, Some(to)) => to.is_empty(),
+            _ => false,
+        };
+        (!empty).then_some((from, to))
     }
 }
 

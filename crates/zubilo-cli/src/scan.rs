@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 use zubilo::Iter;
 
-use crate::encoding::{EncodingArgs, escape, to_json};
+use crate::encoding::{Encoding, EncodingArgs, Encodings, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{ReadArgs, TableArg, VerifyArg};
 use crate::output::Out;
@@ -39,16 +39,18 @@ pub(crate) struct ScanArgs {
 
 /// Prints the records, or counts them.
 pub(crate) fn run(args: &ScanArgs) -> Done {
-    let range = args.range.range(args.encoding.key())?;
     let name = args.table.name()?;
     let env = args.verify.open(&args.store)?;
     let read = env.read().doing("begin to read")?;
     let table = read.table(&name).doing(&format!("open the table \"{}\"", escape(&name)))?;
+    let encodings = args.encoding.of_table(&read, &name, None, Encoding::Escaped);
+    let encodings = encodings.doing(&format!("open the table \"{}\"", escape(&name)))?;
+    let range = args.range.range(encodings.key, table.options().keys())?;
     let limit = args.limit.unwrap_or(u64::MAX);
     let seen = match range.bounds() {
         // The table knows.
         Some(_) if args.count && !args.range.is_given() => table.len().min(limit),
-        Some(bounds) => walk(args, &name, table.range::<&[u8]>(bounds), limit)?,
+        Some(bounds) => walk(args, &name, encodings, table.range::<&[u8]>(bounds), limit)?,
         None => 0,
     };
     if args.count {
@@ -63,7 +65,13 @@ pub(crate) fn run(args: &ScanArgs) -> Done {
 }
 
 /// Prints the records unless they are only counted; gives their number.
-fn walk(args: &ScanArgs, name: &[u8], mut records: Iter<'_>, limit: u64) -> Done<u64> {
+fn walk(
+    args: &ScanArgs,
+    name: &[u8],
+    encodings: Encodings,
+    mut records: Iter<'_>,
+    limit: u64,
+) -> Done<u64> {
     let mut out = Out::new();
     let mut seen = 0;
     while seen < limit {
@@ -73,27 +81,33 @@ fn walk(args: &ScanArgs, name: &[u8], mut records: Iter<'_>, limit: u64) -> Done
         let (key, value) = record.map_err(|error| Failure::store(what(), &error))?;
         seen += 1;
         if !args.count {
-            print(args, &mut out, name, key, value)?;
+            print(args, &mut out, name, encodings, (key, value))?;
         }
     }
     out.finish()?;
     Ok(seen)
 }
 
-fn print(args: &ScanArgs, out: &mut Out, name: &[u8], key: &[u8], value: &[u8]) -> Done<()> {
+fn print(
+    args: &ScanArgs,
+    out: &mut Out,
+    name: &[u8],
+    encodings: Encodings,
+    (key, value): (&[u8], &[u8]),
+) -> Done<()> {
     if args.store.json {
-        let mut record = json!({ "table": to_json(name), "key": to_json(key) });
+        let mut record = json!({ "table": to_json(name), "key": encodings.key.to_json(key) });
         if !args.keys_only {
-            record["value"] = to_json(value);
+            record["value"] = encodings.value.to_json(value);
         }
         return out.json(&record);
     }
     let what = || format!("print a record of the table \"{}\"", escape(name));
     let failed = |cause| Failure::new(Code::Other, what(), cause);
-    out.bytes(args.encoding.key().encode(key).map_err(failed)?.as_bytes())?;
+    out.bytes(encodings.key.encode(key).map_err(failed)?.as_bytes())?;
     if !args.keys_only {
         out.bytes(b"\t")?;
-        out.bytes(args.encoding.value().encode(value).map_err(failed)?.as_bytes())?;
+        out.bytes(encodings.value.encode(value).map_err(failed)?.as_bytes())?;
     }
     out.bytes(b"\n")
 }

@@ -1,13 +1,16 @@
 //! `zubilo tables`: the tables of a store.
 
 use clap::Args;
+use comfy_table::CellAlignment;
 use serde_json::{Value, json};
-use zubilo::{ReadTxn, TableStats};
+use zubilo::{ReadTxn, TableOptions, TableStats};
 
 use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done};
+use crate::layout;
 use crate::opening::ReadArgs;
 use crate::output::{Out, count, size, table, tell};
+use crate::typed;
 
 /// Options of `tables`.
 #[derive(Args, Debug)]
@@ -29,7 +32,7 @@ pub(crate) fn run(args: &TablesArgs) -> Done {
         let list: Vec<_> = tables.iter().map(|t| to_value(t, env.page_size())).collect();
         out.json(&json!({ "tables": list }))?;
     } else if args.names {
-        for (name, _) in &tables {
+        for Named { name, .. } in &tables {
             out.line(&escape(name))?;
         }
     } else if !tables.is_empty() {
@@ -45,17 +48,27 @@ pub(crate) fn run(args: &TablesArgs) -> Done {
 /// For people, where the exit code alone would be a riddle.
 pub(crate) const NO_TABLES: &str = "zubilo: the store has no tables";
 
-/// A table's name and figures.
-pub(crate) type Named = (Vec<u8>, TableStats);
+/// A table, its figures and what is fixed about it.
+pub(crate) struct Named {
+    pub(crate) name: Vec<u8>,
+    pub(crate) stats: TableStats,
+    pub(crate) options: TableOptions,
+    /// The types of keys and values, where it is a typed table.
+    pub(crate) types: Option<String>,
+}
 
 /// All tables of a snapshot.
 pub(crate) fn all(read: &ReadTxn) -> Done<Vec<Named>> {
     let names = read.tables().doing("list the tables")?;
-    let stats = |name: Vec<u8>| {
-        let stats = read.table(&name).map(|table| table.stats());
-        stats.doing(&format!("open the table \"{}\"", escape(&name))).map(|stats| (name, stats))
+    let named = |name: Vec<u8>| {
+        let what = format!("open the table \"{}\"", escape(&name));
+        // Also of a table in a program's own order, which is not known here.
+        let stats = read.table_stats(&name).doing(&what)?;
+        let options = read.table_options(&name).doing(&what)?;
+        let types = typed::types_of(read, &name).doing(&what)?;
+        Ok(Named { name, stats, options, types })
     };
-    names.into_iter().map(stats).collect()
+    names.into_iter().map(named).collect()
 }
 
 fn pages(stats: &TableStats) -> u64 {
@@ -63,7 +76,8 @@ fn pages(stats: &TableStats) -> u64 {
 }
 
 /// As JSON.
-pub(crate) fn to_value((name, stats): &Named, page_size: usize) -> Value {
+pub(crate) fn to_value(named: &Named, page_size: usize) -> Value {
+    let Named { name, stats, .. } = named;
     json!({
         "name": to_json(name),
         "entries": stats.entries,
@@ -73,14 +87,32 @@ pub(crate) fn to_value((name, stats): &Named, page_size: usize) -> Value {
         "run_pages": stats.run_pages,
         "bytes": pages(stats).saturating_mul(page_size as u64),
         "modified": stats.modified.0,
+        "options": layout::to_value(&named.options),
+        "types": named.types,
     })
 }
 
 /// For people.
 pub(crate) fn show(tables: &[Named], page_size: usize) -> String {
-    let head = ["table", "records", "size", "depth", "leaves", "branches", "large", "modified by"];
+    let head = [
+        "table",
+        "records",
+        "size",
+        "depth",
+        "leaves",
+        "branches",
+        "large",
+        "modified by",
+        "options",
+    ];
     let mut shown = table(&head, 1);
-    for (name, stats) in tables {
+    if let Some(column) = shown.column_mut(head.len() - 1) {
+        column.set_cell_alignment(CellAlignment::Left);
+    }
+    for Named { name, stats, options, types } in tables {
+        let types = types.iter().map(|types| escape(types.as_bytes()).into_owned());
+        let described = std::iter::once(layout::describe(options)).chain(types);
+        let described: Vec<_> = described.filter(|text| !text.is_empty()).collect();
         shown.add_row([
             escape(name).into_owned(),
             count(stats.entries),
@@ -90,6 +122,7 @@ pub(crate) fn show(tables: &[Named], page_size: usize) -> String {
             count(stats.branch_pages),
             count(stats.run_pages),
             stats.modified.0.to_string(),
+            described.join("; "),
         ]);
     }
     shown.trim_fmt()

@@ -2,26 +2,30 @@
 //! `value`. Fields are text as it is, or in the encodings that the command line chose; those the names of
 //! columns tell (`value:hex`), so that what was written is read without being told.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 
 use csv::{ByteRecord, ErrorKind, ReaderBuilder, Terminator, WriterBuilder};
+use serde_json::Value;
 use zubilo::TableOptions;
 
 use super::{Bad, Entry, Event, Reader, Stop, Writer, unprintable};
-use crate::encoding::{Encoding, EncodingArgs, clip, escape};
+use crate::encoding::{Encoding, EncodingArgs, Encodings, TableEncodings, clip, escape};
 use crate::failure::{Code, Done, Failure};
 use crate::output::Out;
 
 /// How the columns are found and read.
 pub(crate) struct Shape {
-    pub(crate) encoding: EncodingArgs,
+    pub(crate) encodings: TableEncodings,
     pub(crate) delimiter: u8,
     /// The first line is a record.
     pub(crate) no_header: bool,
     pub(crate) key_column: OsString,
-    pub(crate) value_column: OsString,
+    /// The columns that the value is made of; none: the column `value`, or else all others.
+    pub(crate) value_columns: Vec<OsString>,
     /// The table of records that name none.
     pub(crate) default_table: Vec<u8>,
 }
@@ -31,25 +35,31 @@ pub(crate) struct CsvReader<R> {
     input: csv::Reader<R>,
     shape: Shape,
     record: ByteRecord,
-    columns: Option<Columns>,
+    columns: Option<Rc<Columns>>,
     line: u64,
 }
 
 /// Where the fields stand.
-#[derive(Clone, Copy)]
 struct Columns {
     table: Option<Column>,
     key: Column,
-    value: Column,
+    value: Fields,
     /// How many columns there are.
     count: usize,
 }
 
-/// A column and how its fields are written.
+/// What a value is made of.
+enum Fields {
+    One(Column),
+    /// A JSON object of these columns, by name.
+    Object(Vec<(String, usize)>),
+}
+
+/// A column and how its fields are written, if the first line tells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Column {
     at: usize,
-    encoding: Encoding,
+    encoding: Option<Encoding>,
 }
 
 /// A column's name with the encoding of its fields, which text needs not.
@@ -89,52 +99,96 @@ impl<R: Read> CsvReader<R> {
     /// The columns that the first line names, or that a record without names has.
     fn find_columns(&self) -> Result<Columns, Stop> {
         let count = self.record.len();
-        let given = self.shape.encoding;
-        let (keys, values) = (given.key_or(Encoding::Text), given.value_or(Encoding::Text));
         if self.shape.no_header {
-            let key = |at| Column { at, encoding: keys };
-            let value = |at| Column { at, encoding: values };
-            let table = Column { at: 0, encoding: Encoding::Text };
+            let column = |at| Column { at, encoding: None };
+            let value = |at| Fields::One(column(at));
             return match count {
-                2 => Ok(Columns { table: None, key: key(0), value: value(1), count }),
-                3 => Ok(Columns { table: Some(table), key: key(1), value: value(2), count }),
+                2 => Ok(Columns { table: None, key: column(0), value: value(1), count }),
+                3 => Ok(Columns { table: Some(column(0)), key: column(1), value: value(2), count }),
                 _ => Err(self.bad(format!(
                     "{count} columns: key and value, or table, key and value expected"
                 ))),
             };
         }
-        let must = |name: &OsString, encoding| {
-            self.column(name.as_bytes(), encoding).ok_or_else(|| {
-                let name = escape(name.as_bytes()).into_owned();
-                self.bad(format!(
-                    "the first line names no column \"{name}\": \
-                     use --key-column and --value-column, or --no-header"
-                ))
-            })
+        let key = self.must_find(&self.shape.key_column, "--key-column, or --no-header")?;
+        let table = self.find(b"table").filter(|table| table.at != key.at);
+        let others = |at: &usize| *at != key.at && table.is_none_or(|table| *at != table.at);
+        let named = |at: usize| (escape(self.field(at)).into_owned(), at);
+        let value = match self.shape.value_columns.as_slice() {
+            [] => match self.find(b"value").filter(|value| others(&value.at)) {
+                Some(value) => Fields::One(value),
+                None => Fields::Object((0..count).filter(others).map(named).collect()),
+            },
+            [one] => Fields::One(self.must_find(one, "--value-column")?),
+            many => {
+                let found = many.iter().map(|name| self.must_find(name, "--value-column"));
+                let found = found.collect::<Result<Vec<_>, Stop>>()?;
+                Fields::Object(found.iter().map(|column| named(column.at)).collect())
+            }
         };
-        let key = must(&self.shape.key_column, keys)?;
-        let value = must(&self.shape.value_column, values)?;
-        let table = self.column(b"table", Encoding::Text);
-        let table = table.filter(|table| table.at != key.at && table.at != value.at);
+        if let Fields::One(value) = &value
+            && table.is_some_and(|table| table.at == value.at)
+        {
+            return Ok(Columns { table: None, key, value: Fields::One(*value), count });
+        }
         Ok(Columns { table, key, value, count })
     }
 
+    fn must_find(&self, name: &OsString, how: &str) -> Result<Column, Stop> {
+        self.find(name.as_bytes()).ok_or_else(|| {
+            let name = escape(name.as_bytes()).into_owned();
+            let there: Vec<_> =
+                self.record.iter().take(20).map(|field| escape(clip(field))).collect();
+            let there = there.join(", ");
+            self.bad(format!("the first line names no column \"{name}\", but {there}: use {how}"))
+        })
+    }
+
     /// The column with this name, to which it may add how its fields are written.
-    fn column(&self, name: &[u8], usual: Encoding) -> Option<Column> {
+    fn find(&self, name: &[u8]) -> Option<Column> {
         let whole = self.record.iter().position(|field| field == name);
-        whole.map(|at| Column { at, encoding: usual }).or_else(|| {
+        whole.map(|at| Column { at, encoding: None }).or_else(|| {
             self.record.iter().enumerate().find_map(|(at, field)| {
                 let encoding = field.strip_prefix(name)?.strip_prefix(b":")?;
-                Some(Column { at, encoding: Encoding::of_name(encoding)? })
+                Some(Column { at, encoding: Some(Encoding::of_name(encoding)?) })
             })
         })
     }
 
-    fn decode(&self, Column { at, encoding }: Column, out: &mut Vec<u8>) -> Result<(), Stop> {
-        let field = self.record.get(at).unwrap_or_default();
-        *out = encoding.decode(field).map_err(|cause| {
+    fn field(&self, at: usize) -> &[u8] {
+        self.record.get(at).unwrap_or_default()
+    }
+
+    fn decode(
+        &self,
+        Column { at, encoding }: Column,
+        usual: Encoding,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Stop> {
+        let field = self.field(at);
+        *out = encoding.unwrap_or(usual).decode(field).map_err(|cause| {
             self.bad(format!("column {}, \"{}\": {cause}", at + 1, escape(clip(field))))
         })?;
+        Ok(())
+    }
+
+    /// A JSON object of some fields, in the order of the columns. What is no UTF-8 has no place in one.
+    fn object(&self, columns: &[(String, usize)], out: &mut Vec<u8>) -> Result<(), Stop> {
+        out.clear();
+        out.push(b'{');
+        for (i, (name, at)) in columns.iter().enumerate() {
+            let field = self.field(*at);
+            let text = std::str::from_utf8(field).map_err(|_| {
+                let shown = escape(clip(field));
+                self.bad(format!("column {}, \"{shown}\": not UTF-8, no text for JSON", at + 1))
+            })?;
+            if i > 0 {
+                out.push(b',');
+            }
+            let pair = format!("{}:{}", Value::from(name.as_str()), Value::from(text));
+            out.extend_from_slice(pair.as_bytes());
+        }
+        out.push(b'}');
         Ok(())
     }
 }
@@ -144,11 +198,11 @@ impl<R: Read> Reader for CsvReader<R> {
         if !self.advance()? {
             return Ok(None);
         }
-        let columns = match self.columns {
-            Some(columns) => columns,
+        let columns = match &self.columns {
+            Some(columns) => Rc::clone(columns),
             None => {
-                let columns = self.find_columns()?;
-                self.columns = Some(columns);
+                let columns = Rc::new(self.find_columns()?);
+                self.columns = Some(Rc::clone(&columns));
                 if !self.shape.no_header && !self.advance()? {
                     return Ok(None);
                 }
@@ -163,11 +217,15 @@ impl<R: Read> Reader for CsvReader<R> {
             )));
         }
         match columns.table {
-            Some(at) => self.decode(at, &mut into.table)?,
+            Some(table) => self.decode(table, Encoding::Text, &mut into.table)?,
             None => into.table.clone_from(&self.shape.default_table),
         }
-        self.decode(columns.key, &mut into.key)?;
-        self.decode(columns.value, &mut into.value)?;
+        let of = self.shape.encodings.of(&into.table).map_err(|cause| self.bad(cause))?;
+        self.decode(columns.key, of.key, &mut into.key)?;
+        match &columns.value {
+            Fields::One(column) => self.decode(*column, of.value, &mut into.value)?,
+            Fields::Object(columns) => self.object(columns, &mut into.value)?,
+        }
         Ok(Some(Event::Record))
     }
 
@@ -178,12 +236,19 @@ impl<R: Read> Reader for CsvReader<R> {
 
 /// Writes records.
 pub(crate) struct CsvWriter {
-    keys: Encoding,
-    values: Encoding,
+    /// What was asked for, or is usual.
+    usual: Encodings,
+    /// What tables tell by themselves.
+    known: BTreeMap<Vec<u8>, Encodings>,
     names: Encoding,
     out: csv::Writer<Out>,
-    /// The table's name as a field.
+    /// The fields of values that are JSON objects, in place of the column `value`.
+    columns: Vec<String>,
+    /// There is one table only, so it needs no column.
+    nameless: bool,
+    /// The table's name as a field, and how its records are written.
     table: String,
+    now: Encodings,
     named: bool,
 }
 
@@ -193,40 +258,100 @@ impl CsvWriter {
         let mut builder = WriterBuilder::new();
         builder.delimiter(delimiter).terminator(Terminator::Any(b'\n'));
         let out = builder.from_writer(out);
-        let (keys, values) = (given.key_or(usual), given.value_or(usual));
+        let usual = Encodings { key: given.key_or(usual), value: given.value_or(usual) };
         // Names are text, or bytes that escapes carry.
-        let names = match (keys, values) {
+        let names = match (usual.key, usual.value) {
             (Encoding::Text, Encoding::Text) => Encoding::Text,
             _ => Encoding::Escaped,
         };
-        CsvWriter { keys, values, names, out, table: String::new(), named: false }
+        CsvWriter {
+            usual,
+            known: BTreeMap::new(),
+            names,
+            out,
+            columns: Vec::new(),
+            nameless: false,
+            table: String::new(),
+            now: usual,
+            named: false,
+        }
     }
 
-    fn put(&mut self, fields: [&str; 3]) -> Done<()> {
+    /// Some tables are written as they tell by themselves, which `load` finds out in the same way.
+    pub(crate) fn with_known(self, known: BTreeMap<Vec<u8>, Encodings>) -> CsvWriter {
+        CsvWriter { known, ..self }
+    }
+
+    /// Values are JSON objects, whose fields become columns.
+    pub(crate) fn with_columns(self, columns: Vec<String>, nameless: bool) -> CsvWriter {
+        CsvWriter { nameless: nameless && !columns.is_empty(), columns, ..self }
+    }
+
+    fn put(&mut self, fields: &[&str]) -> Done<()> {
+        let fields = fields.get(usize::from(self.nameless)..).unwrap_or_default();
         self.out.write_record(fields).map_err(|error| match error.into_kind() {
             ErrorKind::Io(error) => Failure::output(&error),
             other => Failure::new(Code::Other, "write a line of CSV", format!("{other:?}")),
         })
     }
+
+    fn head(&mut self) -> Done<()> {
+        let (table, key) = (told("table", self.names), told("key", self.usual.key));
+        let value = told("value", self.usual.value);
+        let columns = std::mem::take(&mut self.columns);
+        let mut head = vec![table.as_str(), key.as_str()];
+        match columns.is_empty() {
+            true => head.push(&value),
+            false => head.extend(columns.iter().map(String::as_str)),
+        }
+        let done = self.put(&head);
+        self.columns = columns;
+        done
+    }
+}
+
+/// The fields of a JSON object in columns: texts as they are, other things as JSON, nothing as nothing.
+fn fields_of(value: &[u8], columns: &[String]) -> Result<Vec<String>, String> {
+    let shown = || format!("the value \"{}\"", escape(clip(value)));
+    let parsed: Value =
+        serde_json::from_slice(value).map_err(|e| format!("{} is no JSON: {e}", shown()))?;
+    let Value::Object(object) = parsed else {
+        return Err(format!("{} is no JSON object, which --columns needs", shown()));
+    };
+    let field = |name: &String| match object.get(name) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    Ok(columns.iter().map(field).collect())
 }
 
 impl Writer for CsvWriter {
     fn table(&mut self, name: &[u8], _: &TableOptions) -> Done<()> {
         if !self.named {
             self.named = true;
-            let head = [("table", self.names), ("key", self.keys), ("value", self.values)];
-            let [table, key, value] = head.map(|(name, encoding)| told(name, encoding));
-            self.put([&table, &key, &value])?;
+            self.head()?;
         }
         self.table = self.names.encode(name).map_err(unprintable)?.into_owned();
+        self.now = self.known.get(name).copied().unwrap_or(self.usual);
         Ok(())
     }
 
     fn record(&mut self, key: &[u8], value: &[u8]) -> Done<()> {
-        let key = self.keys.encode(key).map_err(unprintable)?;
-        let value = self.values.encode(value).map_err(unprintable)?;
+        let key = self.now.key.encode(key).map_err(unprintable)?;
         let table = std::mem::take(&mut self.table);
-        let done = self.put([&table, &key, &value]);
+        let done = match self.columns.is_empty() {
+            true => {
+                let value = self.now.value.encode(value).map_err(unprintable)?;
+                self.put(&[&table, &key, &value])
+            }
+            false => {
+                let fields = fields_of(value, &self.columns).map_err(unprintable)?;
+                let mut line = vec![table.as_str(), &key];
+                line.extend(fields.iter().map(String::as_str));
+                self.put(&line)
+            }
+        };
         self.table = table;
         done
     }

@@ -107,7 +107,9 @@ fn tables_lists_them() {
         "leaf_pages",
         "modified",
         "name",
+        "options",
         "run_pages",
+        "types",
     ];
     assert_eq!(keys(&shown["tables"][1]), names);
     let empty = place.store("empty", &Default::default());
@@ -248,11 +250,12 @@ fn drop_removes_a_table_or_its_records() {
     let place = Place::new();
     let store = place.small_store("s");
     run(&["drop", &store]).code(2);
+    run(&["drop", &store, "-t", "main"]).code(2).says("no terminal").says("--yes");
     run(&["drop", &store, "-t", "none", "--yes"]).code(1).says("no such table");
     let shown = run(&["drop", &store, "-t", "main", "--empty", "--yes", "--json"]).json();
     assert_eq!(shown, json!({ "table": "main", "dropped": false, "deleted": 4 }));
     assert!(contents(&store)[&b"main"[..]].is_empty());
     // Without a terminal nothing is asked.
-    assert!(run(&["drop", &store, "-t", "other"]).ok().contains("1 record deleted"));
+    assert!(run(&["drop", &store, "-t", "other", "-y"]).ok().contains("1 record deleted"));
     assert_eq!(contents(&store).len(), 1);
 }

@@ -138,7 +138,7 @@ fn try_everything(place: &Place, store: &str) {
     let input = b"VERSION=3\nHEADER=END\n 61\n 62\nDATA=END\n";
     let loaded = run_with(&["load", store], input);
     assert!([0, 3, 4].contains(&loaded.code), "{loaded:?}");
-    let dropped = run(&["drop", store, "-t", "main"]);
+    let dropped = run(&["drop", store, "-t", "main", "-y"]);
     assert!([0, 1, 3, 4].contains(&dropped.code), "{dropped:?}");
 }
 

@@ -21,7 +21,7 @@ fn a_missing_store_is_code_4() {
         &["chk", &missing],
         &["dump", &missing],
         &["load", &missing],
-        &["drop", &missing, "-t", "main"],
+        &["drop", &missing, "-t", "main", "-y"],
     ];
     for args in commands {
         run(args).code(4).says("missing").says("; name an existing store");
@@ -89,7 +89,7 @@ fn a_store_that_may_only_be_read() {
     std::fs::set_permissions(place.dir(), std::fs::Permissions::from_mode(0o555)).unwrap();
     let run = |args: &[&str]| run_unprivileged(&place, args);
     run(&["put", &store, "k", "v"]).code(4).says("Permission denied").says("owner and mode");
-    run(&["drop", &store, "-t", "main"]).code(4);
+    run(&["drop", &store, "-t", "main", "-y"]).code(4);
     // A reader registers itself in the lock file, which cannot be made here.
     run(&["scan", &store]).code(4).says("Permission denied").says("add --no-lock");
     assert_eq!(run(&["scan", &store, "--no-lock", "-t", "other"]).ok(), "x\t24\n");

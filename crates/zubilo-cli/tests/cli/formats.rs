@@ -284,7 +284,7 @@ fn tables_made_before_are_filled_by_formats_that_do_not_tell_their_layout() {
         let run = run(&[&["dump", &store], format].concat()).code(0);
         let run = run.says("\"Bytes 1 counted\" has").says("\"Bytes many\" has");
         assert!(!run.err.contains("\"Bytes 1\" has"), "{}", run.err);
-        run_with(&["drop", &store, "-t", "Bytes many", "--empty"], b"").code(0);
+        run_with(&["drop", &store, "-t", "Bytes many", "--empty", "-y"], b"").code(0);
         load(&store, format, &[], &run.out);
         assert_layouts(&store);
     }

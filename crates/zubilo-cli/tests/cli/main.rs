@@ -6,6 +6,7 @@ mod damage;
 mod failures;
 mod formats;
 mod harness;
+mod kinds;
 mod lmdb;
 mod load_errors;
 mod newcomers;

@@ -26,7 +26,7 @@ fn beside_a_reader_everything_works() {
     assert!(shown["retired_bytes"].as_u64() > Some(0), "{shown}");
     let shown = run(&["stat", &store]).ok();
     assert!(shown.contains("1 of 1024") && shown.contains("commits behind"), "{shown}");
-    run(&["drop", &store, "-t", "main"]).ok();
+    run(&["drop", &store, "-t", "main", "-y"]).ok();
     assert_eq!(read.table("main").unwrap().len(), 4, "the snapshot has not moved");
 }
 
@@ -45,7 +45,7 @@ fn beside_a_writer_readers_work_and_writers_wait() {
     let busy: [&[&str]; 3] = [
         &["put", &store, "k", "v", "--wait", "0"],
         &["del", &store, "a", "--wait", "0"],
-        &["drop", &store, "-t", "main", "--wait", "0"],
+        &["drop", &store, "-t", "main", "-y", "--wait", "0"],
     ];
     for args in busy {
         run(args).code(4).says("another process is writing").says("--wait");
