@@ -15,6 +15,7 @@ mod encoding;
 mod export;
 mod failure;
 mod formats;
+mod generate;
 mod get;
 mod import;
 mod interrupt;
@@ -25,11 +26,14 @@ mod opening;
 mod output;
 mod put;
 mod range;
+mod readers;
 mod salvage;
 mod scan;
 mod stat;
 mod tables;
+mod tree;
 mod typed;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -64,8 +68,14 @@ enum Command {
     Tables(tables::TablesArgs),
     /// Figures of the store: space, durability, readers, tables
     Stat(stat::StatArgs),
+    /// Who reads the store, and how far behind
+    Readers(readers::ReadersArgs),
+    /// How a table stands in its pages: depth, fill, sizes, largest records, hints
+    Tree(tree::TreeArgs),
     /// Checks every page, every key and the account of free space
     Chk(chk::ChkArgs),
+    /// Checks several stores, a line each
+    Verify(verify::VerifyArgs),
     /// Writes tables as text to standard output
     Dump(dump::DumpArgs),
     /// Reads records from a file or standard input into tables
@@ -82,6 +92,10 @@ enum Command {
     Salvage(salvage::SalvageArgs),
     /// Removes a table, or all of its records
     Drop(drop::DropArgs),
+    /// Prints completions for a shell
+    Completions(generate::CompletionsArgs),
+    /// Prints the manual page, or writes those of all commands into a folder
+    Man(generate::ManArgs),
     /// Shows on real data what the store does, with timings and sizes
     #[cfg(feature = "demo")]
     Demo(demo::DemoArgs),
@@ -96,6 +110,11 @@ fn main() -> ExitCode {
         Command::Scan(args) => end(scan::run(&args), args.store.json, Listener::View),
         Command::Tables(args) => end(tables::run(&args), args.store.json, Listener::View),
         Command::Stat(args) => end(stat::run(&args), args.store.json, Listener::View),
+        Command::Readers(args) => end(readers::run(&args), args.store.json, Listener::View),
+        Command::Tree(args) => end(tree::run(&args), args.store.json, Listener::View),
+        Command::Verify(args) => end(verify::run(&args), args.json, Listener::View),
+        Command::Completions(args) => end(generate::completions(&args), false, Listener::Archive),
+        Command::Man(args) => end(generate::man(&args), false, Listener::Archive),
         Command::Chk(args) => end(chk::run(&args), args.store.json, Listener::View),
         Command::Dump(args) => end(dump::run(&args), args.store.json, Listener::Archive),
         Command::Load(args) => end(load::run(&args), args.store.json, Listener::View),

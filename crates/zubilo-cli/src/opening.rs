@@ -117,6 +117,11 @@ impl ReadArgs {
         self.at.noted(self.open_with(VerifyReads::Never)?)
     }
 
+    /// For a store that is one of several.
+    pub(crate) fn of(store: &Path, json: bool, no_lock: bool) -> ReadArgs {
+        ReadArgs { at: StoreArgs { store: store.to_path_buf(), json }, no_lock }
+    }
+
     /// As [`ReadArgs::open_to_read`]; checksums are verified when a page is first read.
     pub(crate) fn open_to_read_verified(&self) -> Done<Env> {
         self.at.noted(self.open_with(VerifyReads::FirstTouch)?)
@@ -168,6 +173,11 @@ impl StoreArgs {
     /// Makes a store.
     pub(crate) fn make(&self, options: Options) -> Done<Env> {
         self.open(options.create(true), "name a file in a folder that exists")
+    }
+
+    /// Opens it in another way.
+    pub(crate) fn open_for(&self, options: Options, missing: &str) -> Done<Env> {
+        self.open(options, missing)
     }
 
     fn open(&self, options: Options, missing: &str) -> Done<Env> {

@@ -9,6 +9,7 @@ mod harness;
 mod kinds;
 mod lmdb;
 mod load_errors;
+mod looking;
 mod newcomers;
 #[path = "../../../lmdb-file/tests/original/mod.rs"]
 mod original;

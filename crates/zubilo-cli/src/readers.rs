@@ -1,0 +1,94 @@
+//! `zubilo readers`: who reads, and how far behind.
+
+use clap::Args;
+use serde_json::{Value, json};
+use zubilo::{Options, ReaderInfo};
+
+use crate::failure::{Code, Doing, Done};
+use crate::opening::ReadArgs;
+use crate::output::{Out, count, size, table};
+
+/// Options of `readers`.
+#[derive(Args, Debug)]
+pub(crate) struct ReadersArgs {
+    #[command(flatten)]
+    pub(crate) store: ReadArgs,
+    /// First remove the readers of processes that are gone. Writers do so by themselves when such a reader
+    /// holds pages back
+    #[arg(long)]
+    clean: bool,
+}
+
+/// Lists the readers of all processes; exit code 1 if there is none.
+pub(crate) fn run(args: &ReadersArgs) -> Done {
+    let cleaned = match args.clean {
+        true => Some(clean(args)?),
+        false => None,
+    };
+    let env = args.store.open_to_report()?;
+    // Before this command reads: it is not one of the readers that are of interest.
+    let info = env.info().doing("read the figures")?;
+    let space = env.space().doing("read the free-space log")?;
+    let held = space.retired_pages.saturating_mul(info.page_size as u64);
+    let mut readers = info.readers;
+    readers.sort_by_key(|reader| reader.txn);
+    let mut out = Out::new();
+    if args.store.json {
+        let list: Vec<_> = readers.iter().map(to_value).collect();
+        out.json(&json!({
+            "readers": list,
+            "max_readers": info.max_readers,
+            "newest": info.newest.0,
+            "held_bytes": held,
+            "cleaned": cleaned,
+        }))?;
+    } else {
+        if let Some(cleaned) = cleaned {
+            let plural = if cleaned == 1 { "" } else { "s" };
+            out.line(&format!("{cleaned} reader{plural} of dead processes removed"))?;
+        }
+        if !readers.is_empty() {
+            out.line(&show(&readers))?;
+        }
+        let slots = format!("{} of {} slots", count(readers.len() as u64), info.max_readers);
+        out.line(&format!("{slots}; {} held back by them or the last flush", size(held)))?;
+    }
+    out.finish()?;
+    Ok(if readers.is_empty() { Code::NotFound } else { Code::Fine })
+}
+
+/// Dead readers can be removed by who has the store open for writing.
+fn clean(args: &ReadersArgs) -> Done<u32> {
+    let env = args.store.open_for(Options::new().create(false), "name an existing store")?;
+    env.clean_readers().doing("remove dead readers")
+}
+
+/// What a process is called, where the system tells.
+pub(crate) fn program(pid: u32) -> Option<String> {
+    let name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(crate::encoding::escape(name.trim_ascii_end()).into_owned())
+}
+
+fn to_value(reader: &ReaderInfo) -> Value {
+    json!({
+        "pid": reader.pid,
+        "program": program(reader.pid),
+        "thread": reader.thread,
+        "txn": reader.txn.0,
+        "lag": reader.lag,
+    })
+}
+
+fn show(readers: &[ReaderInfo]) -> String {
+    let mut shown = table(&["process", "program", "thread", "snapshot", "commits behind"], 2);
+    for reader in readers {
+        shown.add_row([
+            reader.pid.to_string(),
+            program(reader.pid).unwrap_or_else(|| "?".into()),
+            reader.thread.to_string(),
+            reader.txn.to_string(),
+            count(reader.lag),
+        ]);
+    }
+    shown.trim_fmt()
+}
