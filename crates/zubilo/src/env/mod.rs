@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::dirty::Arena;
 use crate::error::{Error, Result};
+use crate::num::PageNo;
 use crate::planted::{Bug, has};
 use crate::platform::{self, Claim, DataFile};
 use crate::shared::{RootWords, Shared, Word};
@@ -63,6 +64,8 @@ pub(crate) struct EnvInner {
     pub(crate) shared: Shared,
     pub(crate) options: Options,
     pub(crate) shift: u32,
+    /// See [`EnvInner::reach`]. Users of the store cut the file behind the newest commit only.
+    reach: AtomicU64,
     pub(crate) boot_id: [u8; 16],
     pub(crate) verifier: Option<Verifier>,
     pub(crate) flusher: Flusher,
@@ -263,9 +266,32 @@ impl EnvInner {
         1 << self.shift
     }
 
-    /// Pages that the address space reserved for the map has room for.
-    pub(crate) fn reserved_pages(&self) -> u64 {
-        self.data.reserved() >> self.shift
+    /// Pages that were seen to lie in the file, and in the address space reserved for its map.
+    #[inline]
+    pub(crate) fn reach(&self) -> u64 {
+        self.reach.load(StdOrdering::Relaxed)
+    }
+
+    /// Makes sure that the first `end` pages can be touched.
+    #[cold]
+    pub(crate) fn reach_out(&self, end: u64) -> Result<()> {
+        if end > self.data.reserved() >> self.shift {
+            return Err(Error::Invalid(
+                "another process has grown the store beyond the address space reserved here; \
+                 reopen with a larger Options::reserve",
+            ));
+        }
+        let len = self.data.len();
+        let len = len.map_err(Error::io_at("find the length of", self.data.path()))?;
+        if end > len >> self.shift {
+            return Err(Error::Corrupted {
+                page: PageNo(len >> self.shift),
+                reason: "the file was truncated while it was in use: it ends before this page",
+            });
+        }
+        let within = len.min(self.data.reserved()) >> self.shift;
+        self.reach.fetch_max(within, StdOrdering::Relaxed);
+        Ok(())
     }
 
     /// As `open::believable_pages`.

@@ -157,6 +157,7 @@ fn start(
         scrubber: Scrubber::new(options.scrub),
         options,
         shift,
+        reach: AtomicU64::new(0),
         boot_id,
         verifier,
         flusher: Flusher::new(),

@@ -175,11 +175,8 @@ impl ReadTxn {
 #[inline(always)]
 fn readable(env: &EnvInner, words: &RootWords) -> Result<Root> {
     match Root::from_words(words) {
-        Some(root) if root.end <= env.reserved_pages() => Ok(root),
-        Some(_) => Err(Error::Invalid(
-            "another process has grown the store beyond the address space reserved here; \
-             reopen with a larger Options::reserve",
-        )),
+        Some(root) if root.end <= env.reach() => Ok(root),
+        Some(root) => env.reach_out(root.end).map(|()| root),
         None => Err(Error::Corrupted {
             page: PageNo(0),
             reason: "the lock file names an impossible root",

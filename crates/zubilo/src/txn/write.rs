@@ -418,12 +418,7 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
         return Ok(state);
     }
     let meta = newest_meta(env, newest)?;
-    if meta.end > env.reserved_pages() {
-        return Err(Error::Invalid(
-            "another process has grown the store beyond the address space reserved here; \
-             reopen with a larger Options::reserve",
-        ));
-    }
+    env.reach_out(meta.end)?;
     let mut pins = Vec::new();
     env.collect_pins(&mut pins);
     // SAFETY: the caller holds the writer lock, so no page of the newest commit is written.

@@ -123,6 +123,21 @@ fn a_file_overwritten_with_another_store_is_not_joined() {
     env.close_without_sync();
 }
 
+/// An error, and not the end of the process by a signal.
+#[test]
+fn a_file_truncated_in_use_is_an_error_for_who_comes() {
+    let _apart = apart();
+    let (_dir, path) = fresh();
+    let env = store(&path);
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(64 << 10).unwrap();
+    let mut child = Program::start("sharing::child_keeps_slices", &path);
+    let said = child.hear();
+    assert!(said.contains("truncated"), "{said}");
+    child.finish();
+    env.close_without_sync();
+}
+
 /// Users of a lock file at a place of its own find each other, however they write its path.
 #[test]
 fn a_lock_file_elsewhere_is_shared() {

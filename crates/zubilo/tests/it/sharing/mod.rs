@@ -58,7 +58,10 @@ fn child_keeps_slices() {
         Ok(env) => env,
         Err(error) => return say(format!("refused: {error}")),
     };
-    let read = env.read().unwrap();
+    let read = match env.read() {
+        Ok(read) => read,
+        Err(error) => return say(format!("refused: {error}")),
+    };
     let table = read.table("t").unwrap();
     let slices: Vec<&[u8]> = table.iter().map(|r| r.unwrap().1).collect();
     let copies: Vec<Vec<u8>> = slices.iter().map(|slice| slice.to_vec()).collect();
