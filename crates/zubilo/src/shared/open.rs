@@ -33,6 +33,9 @@ fn steady_in(old: &[u64; PREFIX_WORDS]) -> u64 {
 
 /// Another process may take this long to open the store, with its check of the last commit.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(30);
+/// A user of another data file that is about to end may take this long to do so: a child that was just
+/// forked, or a process that was just killed, holds its locks a moment longer.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Times that a region must look exclusively used before an opener is refused: the word may be
 /// one that a killed user left behind, in the moment before the next one initialises the region.
 const LOOKS_EXCLUSIVE: u32 = 10;
@@ -95,11 +98,14 @@ fn take_alive_byte(
         let entered = file.try_lock(ALIVE_BYTE, false).map_err(failed)?;
         let header = file.read_words::<PREFIX_WORDS>().map_err(failed)?;
         match (entered, header[W_STATE]) {
-            (true, S_LIVE) if is_joinable(file, &header, home).map_err(failed)?? => {
-                return sizes_of(&header).map(Some);
-            }
-            // Not live, or left so by a system that stopped, or for another file: then the file may
-            // hold less than the region says.
+            (true, S_LIVE) => match standing(file, &header, home).map_err(failed)? {
+                Standing::Ours => return sizes_of(&header).map(Some),
+                Standing::Others if started.elapsed() > PATIENCE => {
+                    return Err(Error::Busy(OTHER_FILE));
+                }
+                Standing::Others | Standing::Stale => file.unlock(ALIVE_BYTE).map_err(failed)?,
+            },
+            // Then the file may hold less than the region says.
             (true, _) => file.unlock(ALIVE_BYTE).map_err(failed)?,
             (false, S_EXCLUSIVE) => looks_exclusive += 1,
             (false, _) => {}
@@ -117,23 +123,28 @@ fn take_alive_byte(
     }
 }
 
-/// Whether a live region, of which the caller shares the alive byte, tells the truth of this run of the
-/// system and of the data file `home`. An error if it is in use, for another file.
-fn is_joinable(
-    file: &LockFile,
-    header: &[u64; PREFIX_WORDS],
-    home: u64,
-) -> io::Result<Result<bool>> {
-    let sizes = match sizes_of(header) {
-        Ok(sizes) => sizes,
-        Err(error) => return Ok(Err(error)),
-    };
+/// What a live region is to an opener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It tells the truth of this run of the system and of the opener's data file.
+    Ours,
+    /// It is in use, for another data file.
+    Others,
+    /// It was left by a system that stopped, or for another file.
+    Stale,
+}
+
+/// What the live region is to one who opens the data file `home` and shares the alive byte.
+fn standing(file: &LockFile, header: &[u64; PREFIX_WORDS], home: u64) -> io::Result<Standing> {
+    // Of another layout: the caller tells so.
+    let Ok(sizes) = sizes_of(header) else { return Ok(Standing::Ours) };
     // The last user may have ended a moment ago; then what it left is known by its number.
     let in_use = file.is_locked(sizes.process_bytes())?;
-    if header[W_HOME] != home {
-        return Ok(if in_use { Err(Error::Busy(OTHER_FILE)) } else { Ok(false) });
-    }
-    Ok(Ok(in_use || boot_of(header) == Boot::This))
+    Ok(match (header[W_HOME] == home, in_use) {
+        (true, _) if in_use || boot_of(header) == Boot::This => Standing::Ours,
+        (false, true) => Standing::Others,
+        _ => Standing::Stale,
+    })
 }
 
 const OTHER_FILE: &str = "those who use this store's lock file have another data file open: it was \
