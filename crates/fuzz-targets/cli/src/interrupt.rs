@@ -1,36 +1,12 @@
-//! Stands in for what listens for Ctrl-C, which a process can set up once only: none comes.
+//! What listens for Ctrl-C, but for the listening: a process can set that up once only.
 
-use std::io::{self, Read};
+#[path = "../../../zubilo-cli/src/interrupt.rs"]
+mod whole;
 
+pub(crate) use self::whole::*;
 use crate::failure::Done;
-use crate::output::Progress;
 
+/// Takes the place of what listens: no signal comes.
 pub(crate) fn catch() -> Done<()> {
     Ok(())
-}
-
-pub(crate) fn came() -> bool {
-    false
-}
-
-pub(crate) fn committed(records: u64) -> String {
-    format!("{records} committed")
-}
-
-pub(crate) fn note_committed(_records: u64) {}
-
-/// The input, whose progress is shown.
-pub(crate) struct Input<'p, R> {
-    pub(crate) inner: R,
-    pub(crate) read: u64,
-    pub(crate) progress: &'p Progress,
-}
-
-impl<R: Read> Read for Input<'_, R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(into)?;
-        self.read += read as u64;
-        self.progress.set(self.read);
-        Ok(read)
-    }
 }

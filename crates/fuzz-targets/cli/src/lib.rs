@@ -13,11 +13,17 @@ mod formats;
 #[path = "../../../zubilo-cli/src/import.rs"]
 mod import;
 mod interrupt;
+#[path = "../../../zubilo-cli/src/layout.rs"]
+mod layout;
 #[path = "../../../zubilo-cli/src/load.rs"]
 mod load;
+#[path = "../../../zubilo-cli/src/numbers.rs"]
+mod numbers;
 #[path = "../../../zubilo-cli/src/opening.rs"]
 mod opening;
 mod output;
+#[path = "../../../zubilo-cli/src/typed.rs"]
+mod typed;
 
 use clap::Parser;
 
