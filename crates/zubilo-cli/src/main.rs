@@ -2,6 +2,7 @@
 //! they share `opening` (store and transactions), `encoding` and `range` (arguments), `output`,
 //! `failure` (exit codes and messages) and `interrupt`.
 
+mod bench;
 mod chk;
 mod compact;
 mod copy;
@@ -21,6 +22,7 @@ mod import;
 mod interrupt;
 mod layout;
 mod load;
+mod map;
 mod numbers;
 mod opening;
 mod output;
@@ -29,8 +31,10 @@ mod range;
 mod readers;
 mod salvage;
 mod scan;
+mod shell;
 mod stat;
 mod tables;
+mod top;
 mod tree;
 mod typed;
 mod verify;
@@ -70,6 +74,10 @@ enum Command {
     Stat(stat::StatArgs),
     /// Who reads the store, and how far behind
     Readers(readers::ReadersArgs),
+    /// A live view: commits, readers, space, tables
+    Top(top::TopArgs),
+    /// The file as a picture, in the terminal or for a browser
+    Map(map::MapArgs),
     /// How a table stands in its pages: depth, fill, sizes, largest records, hints
     Tree(tree::TreeArgs),
     /// Checks every page, every key and the account of free space
@@ -92,6 +100,10 @@ enum Command {
     Salvage(salvage::SalvageArgs),
     /// Removes a table, or all of its records
     Drop(drop::DropArgs),
+    /// A prompt: tables, records, transactions, snapshots
+    Shell(shell::ShellArgs),
+    /// A quick look at this machine: flushes of the disk, loads, look-ups, commits
+    Bench(bench::BenchArgs),
     /// Prints completions for a shell
     Completions(generate::CompletionsArgs),
     /// Prints the manual page, or writes those of all commands into a folder
@@ -111,6 +123,10 @@ fn main() -> ExitCode {
         Command::Tables(args) => end(tables::run(&args), args.store.json, Listener::View),
         Command::Stat(args) => end(stat::run(&args), args.store.json, Listener::View),
         Command::Readers(args) => end(readers::run(&args), args.store.json, Listener::View),
+        Command::Top(args) => end(top::run(&args), args.store.json, Listener::View),
+        Command::Map(args) => end(map::run(&args), args.store.json, Listener::View),
+        Command::Shell(args) => end(shell::run(&args), args.store.json, Listener::View),
+        Command::Bench(args) => end(bench::run(&args), args.json, Listener::View),
         Command::Tree(args) => end(tree::run(&args), args.store.json, Listener::View),
         Command::Verify(args) => end(verify::run(&args), args.json, Listener::View),
         Command::Completions(args) => end(generate::completions(&args), false, Listener::Archive),

@@ -121,7 +121,7 @@ impl Largest {
 
     pub(super) fn add(&mut self, key: &[u8], bytes: u64) {
         let least = self.found.first().map_or(0, |(bytes, _)| *bytes);
-        if self.room == 0 || self.found.len() == self.room && bytes <= least {
+        if self.room == 0 || bytes == 0 || self.found.len() == self.room && bytes <= least {
             return;
         }
         self.found.insert((bytes, key.to_vec()));

@@ -14,6 +14,7 @@ mod newcomers;
 #[path = "../../../lmdb-file/tests/original/mod.rs"]
 mod original;
 mod originals;
+mod pictures;
 mod salvage;
 mod sharing;
 mod streams;

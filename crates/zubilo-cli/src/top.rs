@@ -1,0 +1,283 @@
+//! `zubilo top`: a live view of a store: commits, who reads, what space is used for, which tables grow.
+//!
+//! It is told what any process that has the store open can see. It holds no snapshot between two looks.
+
+mod screen;
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use serde_json::{Value, json};
+use zubilo::{Env, ReaderInfo};
+
+use crate::encoding::escape;
+use crate::failure::{Code, Doing, Done, Failure};
+use crate::interrupt;
+use crate::opening::ReadArgs;
+use crate::output::Out;
+
+/// Options of `top`.
+#[derive(Args, Debug)]
+pub(crate) struct TopArgs {
+    #[command(flatten)]
+    pub(crate) store: ReadArgs,
+    /// Seconds between two looks
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0)]
+    interval: f64,
+    /// End after so many looks
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+/// Looks that are remembered.
+const HISTORY: usize = 512;
+/// Tables that are looked at each time.
+const TABLES: usize = 200;
+
+/// A table at one moment.
+#[derive(Clone, Debug, PartialEq)]
+struct TableNow {
+    name: String,
+    records: u64,
+    bytes: u64,
+    /// Change of records a second, since the last look.
+    growth: f64,
+}
+
+/// The store at one moment.
+#[derive(Clone, Debug)]
+struct Sample {
+    newest: u64,
+    steady: u64,
+    page_size: u64,
+    file: u64,
+    used: u64,
+    free: u64,
+    held: u64,
+    log: u64,
+    /// With the names of their programs.
+    readers: Vec<(ReaderInfo, String)>,
+    max_readers: u32,
+    tables: Vec<TableNow>,
+    unbelieved: Option<u64>,
+}
+
+/// All that is shown.
+struct View {
+    path: String,
+    now: Sample,
+    /// Commits a second, the latest first.
+    commits: VecDeque<f64>,
+    interval: Duration,
+    paused: bool,
+    /// First reader that is shown.
+    scroll: usize,
+}
+
+/// Shows the store until a key or Ctrl-C ends it.
+pub(crate) fn run(args: &TopArgs) -> Done {
+    if !(0.05..=3600.0).contains(&args.interval) {
+        return Err(Failure::usage("read --interval", "0.05 to 3600 seconds it may be"));
+    }
+    let env = args.store.open_to_report()?;
+    let mut view = View {
+        path: args.store.store.display().to_string(),
+        now: look(&env)?,
+        commits: VecDeque::new(),
+        interval: Duration::from_secs_f64(args.interval),
+        paused: false,
+        scroll: 0,
+    };
+    if args.store.json {
+        return as_lines(args, &env, &mut view);
+    }
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        return Err(Failure::usage("top", "it is drawn on a terminal, and this is none")
+            .advise("--json prints a line for each look"));
+    }
+    let mut terminal = ratatui::try_init().map_err(|e| Failure::io("take the terminal", &e))?;
+    let shown = show(args, &env, &mut view, &mut terminal);
+    ratatui::restore();
+    shown.map(|()| Code::Fine)
+}
+
+/// A line of JSON for each look.
+fn as_lines(args: &TopArgs, env: &Env, view: &mut View) -> Done {
+    interrupt::catch()?;
+    let mut left = args.count.unwrap_or(u64::MAX);
+    loop {
+        let mut out = Out::new();
+        out.json(&view.to_value())?;
+        out.finish()?;
+        left -= 1;
+        let end = Instant::now() + view.interval;
+        while left > 0 && Instant::now() < end && !interrupt::came() {
+            let rest = end.saturating_duration_since(Instant::now());
+            std::thread::sleep(rest.min(Duration::from_millis(50)));
+        }
+        if left == 0 {
+            return Ok(Code::Fine);
+        }
+        if interrupt::came() {
+            return Ok(Code::Interrupted);
+        }
+        view.step(look(env)?, view.interval);
+    }
+}
+
+fn show(
+    args: &TopArgs,
+    env: &Env,
+    view: &mut View,
+    terminal: &mut ratatui::DefaultTerminal,
+) -> Done<()> {
+    let drawn = |e: io::Error| Failure::io("draw on the terminal", &e);
+    let mut last = Instant::now();
+    let mut left = args.count.unwrap_or(u64::MAX);
+    loop {
+        terminal.draw(|frame| screen::draw(frame, view)).map_err(drawn)?;
+        let wait = view.interval.saturating_sub(last.elapsed());
+        if event::poll(wait).map_err(drawn)? {
+            if let Event::Key(key) = event::read().map_err(drawn)?
+                && key.kind == KeyEventKind::Press
+                && !view.key(key)
+            {
+                return Ok(());
+            }
+            continue;
+        }
+        let passed = last.elapsed();
+        last = Instant::now();
+        if !view.paused {
+            view.step(look(env)?, passed);
+        }
+        left -= 1;
+        if left == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Looks at the store.
+fn look(env: &Env) -> Done<Sample> {
+    let info = env.info().doing("read the figures")?;
+    let space = env.space().doing("read the free-space log")?;
+    let read = env.read().doing("begin to read")?;
+    let page_size = info.page_size as u64;
+    let mut tables = Vec::new();
+    for name in read.tables().doing("list the tables")?.into_iter().take(TABLES) {
+        let what = format!("open the table \"{}\"", escape(&name));
+        let stats = read.table_stats(&name).doing(&what)?;
+        let pages = stats.leaf_pages + stats.branch_pages + stats.run_pages;
+        tables.push(TableNow {
+            name: escape(&name).into_owned(),
+            records: stats.entries,
+            bytes: pages * page_size,
+            growth: 0.0,
+        });
+    }
+    let mut readers: Vec<_> = info.readers.into_iter().map(|r| (named(&r), r)).collect();
+    readers.sort_by_key(|(_, reader)| reader.txn);
+    Ok(Sample {
+        newest: info.newest.0,
+        steady: info.steady.0,
+        page_size,
+        file: info.file_len,
+        used: space.pages.saturating_sub(space.free_pages + space.retired_pages) * page_size,
+        free: space.free_pages * page_size,
+        held: space.retired_pages * page_size,
+        log: space.free_space_log_pages * page_size,
+        readers: readers.into_iter().map(|(name, reader)| (reader, name)).collect(),
+        max_readers: info.max_readers,
+        tables,
+        unbelieved: info.unbelieved.map(|txn| txn.0),
+    })
+}
+
+fn named(reader: &ReaderInfo) -> String {
+    crate::readers::program(reader.pid).unwrap_or_else(|| "?".into())
+}
+
+impl Sample {
+    /// Never used, at the end of the file.
+    fn tail(&self) -> u64 {
+        self.file.saturating_sub(self.used + self.free + self.held)
+    }
+}
+
+impl View {
+    /// Takes in what was seen after some time.
+    fn step(&mut self, mut next: Sample, passed: Duration) {
+        let seconds = passed.as_secs_f64().max(1e-3);
+        let commits = next.newest.saturating_sub(self.now.newest) as f64 / seconds;
+        self.commits.push_front(commits);
+        self.commits.truncate(HISTORY);
+        for table in &mut next.tables {
+            if let Some(before) = self.now.tables.iter().find(|t| t.name == table.name) {
+                table.growth = (table.records as f64 - before.records as f64) / seconds;
+            }
+        }
+        self.now = next;
+        self.scroll = self.scroll.min(self.now.readers.len().saturating_sub(1));
+    }
+
+    /// Does what a key asks for; false to end.
+    fn key(&mut self, key: KeyEvent) -> bool {
+        match key.code {
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return false,
+            KeyCode::Char('q') | KeyCode::Esc => return false,
+            KeyCode::Char('p' | ' ') => self.paused = !self.paused,
+            KeyCode::Char('+') => {
+                self.interval = (self.interval / 2).max(Duration::from_millis(50))
+            }
+            KeyCode::Char('-') => {
+                self.interval = (self.interval * 2).min(Duration::from_secs(3600))
+            }
+            KeyCode::Down => {
+                self.scroll = (self.scroll + 1).min(self.now.readers.len().saturating_sub(1));
+            }
+            KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
+            _ => {}
+        }
+        true
+    }
+
+    fn to_value(&self) -> Value {
+        let now = &self.now;
+        let reader = |(reader, program): &(ReaderInfo, String)| {
+            json!({
+                "pid": reader.pid,
+                "program": program,
+                "thread": reader.thread,
+                "txn": reader.txn.0,
+                "lag": reader.lag,
+            })
+        };
+        let table = |t: &TableNow| {
+            json!({
+                "name": t.name,
+                "entries": t.records,
+                "bytes": t.bytes,
+                "entries_per_second": t.growth,
+            })
+        };
+        json!({
+            "newest": now.newest,
+            "steady": now.steady,
+            "commits_per_second": self.commits.front(),
+            "file_bytes": now.file,
+            "used_bytes": now.used,
+            "free_bytes": now.free,
+            "retired_bytes": now.held,
+            "free_space_log_bytes": now.log,
+            "tail_bytes": now.tail(),
+            "max_readers": now.max_readers,
+            "unbelieved": now.unbelieved,
+            "readers": now.readers.iter().map(reader).collect::<Vec<_>>(),
+            "tables": now.tables.iter().map(table).collect::<Vec<_>>(),
+        })
+    }
+}

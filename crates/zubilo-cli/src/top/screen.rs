@@ -1,0 +1,274 @@
+//! What `top` draws: a function of what it knows, so that tests can look at it.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Sparkline, Table};
+
+use crate::output::{count, size};
+
+use super::{TableNow, View};
+
+const DIM: Style = Style::new().fg(Color::DarkGray);
+const HEAD: Style = Style::new().fg(Color::Reset).add_modifier(Modifier::BOLD);
+
+/// Parts of the file and their colours.
+const USED: Color = Color::Rgb(0, 114, 178);
+const HELD: Color = Color::Rgb(230, 159, 0);
+const FREE: Color = Color::Rgb(90, 90, 90);
+const TAIL: Color = Color::Rgb(50, 50, 50);
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
+    let readers = (view.now.readers.len().clamp(1, 8) + 3) as u16;
+    let [head, commits, space, who, tables, keys] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Length(6),
+        Constraint::Length(4),
+        Constraint::Length(readers),
+        Constraint::Min(4),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    draw_head(frame, head, view);
+    draw_commits(frame, commits, view);
+    draw_space(frame, space, view);
+    draw_readers(frame, who, view);
+    draw_tables(frame, tables, view);
+    let paused = if view.paused { "paused   " } else { "" };
+    let seconds = view.interval.as_secs_f64();
+    let text = format!("{paused}q end   p pause   + - {seconds} s   up down readers");
+    frame.render_widget(Paragraph::new(text).style(DIM), keys);
+}
+
+fn titled(title: String) -> Block<'static> {
+    Block::new().borders(Borders::TOP).border_style(DIM).title(Span::styled(title, HEAD))
+}
+
+fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let now = &view.now;
+    let durable = match now.newest.saturating_sub(now.steady) {
+        0 => "all on disk".to_string(),
+        1 => "the newest not known to be on disk".to_string(),
+        n => format!("the newest {} not known to be on disk", count(n)),
+    };
+    let first = Line::from(vec![
+        Span::styled(view.path.clone(), HEAD),
+        Span::raw(format!("   pages of {}", size(now.page_size))),
+    ]);
+    let mut second = format!("commit {}, {durable}", now.newest);
+    if let Some(txn) = now.unbelieved {
+        second.push_str(&format!("; holds a newer commit, {txn}, that is not believed"));
+    }
+    frame.render_widget(Paragraph::new(vec![first, Line::raw(second)]), area);
+}
+
+/// "12.3": short for any rate.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        r if r.abs() >= 100.0 => count_signed(r),
+        r => format!("{r:.1}"),
+    }
+}
+
+fn count_signed(number: f64) -> String {
+    let sign = if number < 0.0 { "-" } else { "" };
+    format!("{sign}{}", count(number.abs() as u64))
+}
+
+fn draw_commits(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let now = view.commits.front().copied().unwrap_or(0.0);
+    let most = view.commits.iter().copied().fold(0.0, f64::max);
+    let title = format!(" commits a second: {}, at most {} ", rate(now), rate(most));
+    let block = titled(title);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    // The latest at the right end; tenths, so that slow ones are seen.
+    let width = usize::from(inner.width);
+    let mut bars: Vec<u64> =
+        view.commits.iter().take(width).map(|r| (r * 10.0).round() as u64).collect();
+    bars.resize(width, 0);
+    bars.reverse();
+    frame.render_widget(Sparkline::default().data(bars).style(Style::new().fg(USED)), inner);
+}
+
+fn draw_space(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let now = &view.now;
+    let block = titled(format!(" space: {} ", size(now.file)));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let parts = [
+        ("in use", now.used, USED),
+        ("held back", now.held, HELD),
+        ("free", now.free, FREE),
+        ("never used", now.tail(), TAIL),
+    ];
+    let all = now.file.max(1);
+    let width = u64::from(inner.width);
+    let mut bar = Vec::new();
+    let (mut sum, mut drawn) = (0, 0);
+    for (_, bytes, colour) in parts {
+        sum += bytes;
+        let end = sum.saturating_mul(width) / all;
+        let cells = end.saturating_sub(drawn);
+        bar.push(Span::styled("█".repeat(cells as usize), Style::new().fg(colour)));
+        drawn += cells;
+    }
+    let mut legend = Vec::new();
+    for (name, bytes, colour) in parts {
+        let share = 100.0 * bytes as f64 / all as f64;
+        legend.push(Span::styled("█ ", Style::new().fg(colour)));
+        legend.push(Span::raw(format!("{name} {} ({share:.0} %)   ", size(bytes))));
+    }
+    frame.render_widget(Paragraph::new(vec![Line::from(bar), Line::from(legend)]), inner);
+}
+
+fn draw_readers(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let now = &view.now;
+    let title = format!(" readers: {} of {} ", now.readers.len(), now.max_readers);
+    let rows = now.readers.iter().skip(view.scroll).map(|(reader, program)| {
+        // Who is far behind may hold pages back.
+        let style = if reader.lag > 1000 { Style::new().fg(HELD) } else { Style::new() };
+        Row::new([
+            Cell::from(reader.pid.to_string()),
+            Cell::from(program.clone()),
+            Cell::from(reader.thread.to_string()),
+            Cell::from(reader.txn.to_string()),
+            Cell::from(count(reader.lag)),
+        ])
+        .style(style)
+    });
+    let widths = [
+        Constraint::Length(9),
+        Constraint::Length(16),
+        Constraint::Length(9),
+        Constraint::Length(12),
+        Constraint::Min(14),
+    ];
+    let head = Row::new(["process", "program", "thread", "snapshot", "commits behind"]).style(DIM);
+    let table = Table::new(rows, widths).header(head).block(titled(title));
+    frame.render_widget(table, area);
+}
+
+fn draw_tables(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let mut tables: Vec<&TableNow> = view.now.tables.iter().collect();
+    tables.sort_by(|a, b| {
+        b.growth
+            .abs()
+            .total_cmp(&a.growth.abs())
+            .then(b.bytes.cmp(&a.bytes))
+            .then(a.name.cmp(&b.name))
+    });
+    let rows = tables.iter().map(|table| {
+        let growth = if table.growth == 0.0 { String::new() } else { rate(table.growth) };
+        Row::new([table.name.clone(), count(table.records), growth, size(table.bytes)])
+    });
+    let widths = [
+        Constraint::Min(20),
+        Constraint::Length(16),
+        Constraint::Length(14),
+        Constraint::Length(14),
+    ];
+    let head = Row::new(["table", "records", "a second", "size"]).style(DIM);
+    let title = format!(" tables: {} ", tables.len());
+    frame.render_widget(Table::new(rows, widths).header(head).block(titled(title)), area);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::time::Duration;
+
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+    use super::super::Sample;
+    use super::*;
+
+    fn sample() -> Sample {
+        let table = |name: &str, records| TableNow {
+            name: name.into(),
+            records,
+            bytes: records * 100,
+            growth: 0.0,
+        };
+        Sample {
+            newest: 1000,
+            steady: 990,
+            page_size: 4096,
+            file: 100 << 20,
+            used: 60 << 20,
+            free: 20 << 20,
+            held: 10 << 20,
+            log: 0,
+            readers: Vec::new(),
+            max_readers: 1024,
+            tables: vec![table("orders", 120_000), table("customers", 5000)],
+            unbelieved: None,
+        }
+    }
+
+    fn view() -> View {
+        View {
+            path: "shop.zubilo".into(),
+            now: sample(),
+            commits: VecDeque::new(),
+            interval: Duration::from_secs(1),
+            paused: false,
+            scroll: 0,
+        }
+    }
+
+    fn shown(view: &View, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, view)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn a_store_at_rest() {
+        insta::assert_snapshot!(shown(&view(), 100, 26));
+    }
+
+    #[test]
+    fn a_store_at_work_with_readers() {
+        let mut view = view();
+        let (_dir, env) = {
+            let dir = tempfile::tempdir().unwrap();
+            let env = zubilo::Options::new().open(dir.path().join("s")).unwrap();
+            (dir, env)
+        };
+        // What readers look like only the store can say.
+        let _read = env.read().unwrap();
+        let mut reader = env.info().unwrap().readers.remove(0);
+        (reader.pid, reader.thread) = (4711, 4712);
+        for step in 1..=40u64 {
+            let mut next = sample();
+            next.newest = view.now.newest + step * 3 % 50;
+            next.tables[0].records = view.now.tables[0].records + 7 * step;
+            let mut late = reader.clone();
+            late.lag = 5000 + step;
+            next.readers = vec![(late, "backup".into()), (reader.clone(), "shop".into())];
+            view.step(next, Duration::from_millis(500));
+        }
+        insta::assert_snapshot!(shown(&view, 100, 26));
+        // A terminal that is too small is no reason to fall.
+        for (width, height) in [(20, 5), (1, 1), (300, 100)] {
+            shown(&view, width, height);
+        }
+    }
+
+    #[test]
+    fn keys_do_what_the_last_line_says() {
+        let mut view = view();
+        let mut press = |code| view.key(KeyEvent::new(code, KeyModifiers::NONE));
+        assert!(press(KeyCode::Char('p')) && press(KeyCode::Char('+')) && press(KeyCode::Down));
+        assert!(!press(KeyCode::Char('q')) && !press(KeyCode::Esc));
+        assert!(view.paused);
+        assert_eq!((view.interval, view.scroll), (Duration::from_millis(500), 0));
+        assert!(!view.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
+        assert!(shown(&view, 80, 26).contains("paused"));
+    }
+}
