@@ -187,6 +187,17 @@ fn damage_is_found_where_reading_verifies() {
         let said = run(verified).code(3).says("the table \"other\"").says("damaged");
         assert!(!String::from_utf8_lossy(&said.out).contains("25"));
     }
+    // No copy holds damage that nobody has asked for.
+    let copy = place.arg("copy");
+    for args in [&["copy", &store, &copy][..], &["copy", &store, &copy, "--compact"]] {
+        run(args).code(3).says("damaged").says("earlier copy");
+        assert!(!place.path("copy").exists(), "{args:?}");
+    }
+    assert_eq!(run(&["copy", &store, "-"]).code(3).out.len(), 0);
+    let told = run(&["copy", &store, &copy, "--no-verify", "--json"]).code(0).json();
+    assert_eq!(told["verified"], false);
+    run(&["chk", &copy, "-q"]).code(3);
+    run(&["copy", &store, &copy, "--no-verify", "--compact"]).code(2);
     assert_eq!(run(&["scan", &store, "--verify"]).ok().lines().count(), 4);
     assert_eq!(run(&["get", &store, "-t", "later", "k", "--verify"]).ok(), "5\n");
 }
