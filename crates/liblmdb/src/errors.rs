@@ -79,7 +79,7 @@ impl From<Error> for Code {
             Error::NoSuchTable => Code::NOTFOUND,
             Error::TableExists => Code::KEYEXIST,
             Error::Incompatible(_) => Code::INCOMPATIBLE,
-            Error::TxnBroken => Code::BAD_TXN,
+            Error::TxnBroken | Error::NoNestedLevel => Code::BAD_TXN,
             Error::Stopped => Code(libc::EINTR),
             _ => Code::PANIC,
         }

@@ -34,6 +34,8 @@ pub(crate) struct TopArgs {
 
 /// Looks that are remembered.
 const HISTORY: usize = 512;
+/// How long keys are waited for before a request to end is looked for.
+const GLANCE: Duration = Duration::from_millis(200);
 /// Tables that are looked at each time.
 const TABLES: usize = 200;
 
@@ -98,10 +100,12 @@ pub(crate) fn run(args: &TopArgs) -> Done {
         return Err(Failure::usage("top", "it is drawn on a terminal, and this is none")
             .advise("--json prints a line for each look"));
     }
+    // A request to end must find its way past the terminal's state, which is put back.
+    interrupt::catch()?;
     let mut terminal = ratatui::try_init().map_err(|e| Failure::io("take the terminal", &e))?;
     let shown = show(args, &env, &mut view, &mut terminal);
     ratatui::restore();
-    shown.map(|()| Code::Fine)
+    shown
 }
 
 /// A line of JSON for each look.
@@ -133,20 +137,26 @@ fn show(
     env: &Env,
     view: &mut View,
     terminal: &mut ratatui::DefaultTerminal,
-) -> Done<()> {
+) -> Done {
     let drawn = |e: io::Error| Failure::io("draw on the terminal", &e);
     let mut last = Instant::now();
     let mut left = args.count.unwrap_or(u64::MAX);
     loop {
         terminal.draw(|frame| screen::draw(frame, view)).map_err(drawn)?;
-        let wait = view.interval.saturating_sub(last.elapsed());
-        if event::poll(wait).map_err(drawn)? {
+        let rest = view.interval.saturating_sub(last.elapsed());
+        if event::poll(rest.min(GLANCE)).map_err(drawn)? {
             if let Event::Key(key) = event::read().map_err(drawn)?
                 && key.kind == KeyEventKind::Press
                 && !view.key(key)
             {
-                return Ok(());
+                return Ok(Code::Fine);
             }
+            continue;
+        }
+        if interrupt::came() {
+            return Ok(Code::Interrupted);
+        }
+        if last.elapsed() < view.interval {
             continue;
         }
         let passed = last.elapsed();
@@ -156,7 +166,7 @@ fn show(
         }
         left -= 1;
         if left == 0 {
-            return Ok(());
+            return Ok(Code::Fine);
         }
     }
 }

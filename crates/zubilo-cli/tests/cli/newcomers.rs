@@ -209,11 +209,14 @@ fn interrupted_commands_end_with_130() {
     let records = (0..300_000u32).map(|i| (i.to_be_bytes().to_vec(), vec![b'v'; 100]));
     let store = place.store("s", &Model::from([(b"main".to_vec(), records.collect())]));
     let new = place.arg("new");
+    let folder = place.arg("folder");
+    std::fs::create_dir(&folder).unwrap();
     let cases = [
         ["chk", &store].to_vec(),
         ["copy", &store, &new].to_vec(),
         ["copy", &store, &new, "--compact"].to_vec(),
         ["salvage", &store, &new].to_vec(),
+        ["bench", &folder, "--seconds", "5"].to_vec(),
     ];
     for args in cases {
         let mut interrupted = 0;
@@ -238,6 +241,7 @@ fn interrupted_commands_end_with_130() {
             }
             let _ = std::fs::remove_file(&new);
             let _ = std::fs::remove_file(format!("{new}-lock"));
+            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "{args:?} left something");
         }
         assert!(interrupted > 0, "{args:?}: never met at work");
     }
