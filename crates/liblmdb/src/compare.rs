@@ -1,23 +1,65 @@
 //! Orders of keys and values: the built-in ones by flags, and those of programs.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use zubilo::raw::RawCompare;
 use zubilo::{KeyOrder, TableOptions};
 
-use crate::abi::{MDB_cmp_func, db};
+use crate::abi::{MDB_cmp_func, MDB_val, db};
 use crate::values::val;
 
-/// A program's function as the engine calls it.
-pub(crate) fn wrap(function: MDB_cmp_func) -> RawCompare {
-    Arc::new(move |a: &[u8], b: &[u8]| call(function, a, b))
+/// The key and the value that the program has handed in to the call at work, in this thread.
+#[derive(Clone, Copy)]
+struct Own {
+    key: *const MDB_val,
+    value: *const MDB_val,
 }
 
-fn call(function: MDB_cmp_func, a: &[u8], b: &[u8]) -> Ordering {
-    let (a, b) = (val(a), val(b));
+const NONE: Own = Own { key: std::ptr::null(), value: std::ptr::null() };
+
+thread_local! {
+    static OWN: Cell<Own> = const { Cell::new(NONE) };
+}
+
+/// While it lives comparison functions are called with what the program has handed in.
+pub(crate) struct Asked(Own);
+
+/// Programs' functions are called with this key and this value first, by address: some of them read
+/// what lies behind them.
+pub(crate) fn asked(key: *const MDB_val, value: *const MDB_val) -> Asked {
+    Asked(OWN.replace(Own { key, value }))
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        OWN.set(self.0);
+    }
+}
+
+/// A program's function as the engine calls it for keys.
+pub(crate) fn wrap_keys(function: MDB_cmp_func) -> RawCompare {
+    Arc::new(move |a: &[u8], b: &[u8]| call(function, OWN.get().key, a, b))
+}
+
+/// The same for values.
+pub(crate) fn wrap_values(function: MDB_cmp_func) -> RawCompare {
+    Arc::new(move |a: &[u8], b: &[u8]| call(function, OWN.get().value, a, b))
+}
+
+fn call(function: MDB_cmp_func, own: *const MDB_val, a: &[u8], b: &[u8]) -> Ordering {
+    // Functions that read beyond the first find nothing there.
+    let (again, b) = ([val(a), val(&[]), val(&[])], val(b));
+    let a = if bytes_are(own, a) { own } else { again.as_ptr() };
     // SAFETY: both point to live values; the program gave the function for this.
-    unsafe { function(&a, &b) }.cmp(&0)
+    unsafe { function(a, &b) }.cmp(&0)
+}
+
+/// Whether a value of the program's has these bytes: what it points to may lie in the store, where a
+/// change has moved it since the engine copied it.
+fn bytes_are(own: *const MDB_val, bytes: &[u8]) -> bool {
+    crate::values::bytes(own).is_ok_and(|own| own.as_ptr() == bytes.as_ptr() || own == bytes)
 }
 
 /// The order of keys that flags ask for.

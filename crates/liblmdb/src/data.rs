@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint};
 
 use zubilo::WriteTxn;
-use zubilo::raw::RawRange;
+use zubilo::raw::{RawCursor, RawRange};
 
 use crate::abi::{MAX_DATA, MAX_KEY, MDB_dbi, MDB_val, put};
 use crate::beyond::make_room;
@@ -73,6 +73,14 @@ impl MDB_txn {
         let key = key.keep(put.key);
         let value = bytes(data)?;
         check_value(kind, value)?;
+        let new = put.flags & (put::NOOVERWRITE | put::APPEND) == put::NOOVERWRITE;
+        if new
+            && put.flags & put::APPENDDUP != 0
+            && let Some(old) = self.get(put.dbi, put.key)?
+        {
+            give(data, old);
+            return Err(Code::KEYEXIST);
+        }
         if put.flags & (put::APPEND | put::APPENDDUP) != 0 {
             self.check_order(put, target, kind, value)?;
         }
@@ -128,6 +136,12 @@ impl MDB_txn {
         Ok(in_leaves || self.writer_of_put()?.raw_will_spill())
     }
 
+    /// Whether two keys are the same in a table's order.
+    pub(crate) fn same_key(&mut self, dbi: MDB_dbi, a: &[u8], b: &[u8]) -> Result<bool> {
+        let target = self.target(dbi)?;
+        Ok(self.writer_of_put()?.raw_is_same_key(target, a, b))
+    }
+
     /// Whether two values are the same in a table's order.
     pub(crate) fn same_value(&mut self, dbi: MDB_dbi, a: &[u8], b: &[u8]) -> Result<bool> {
         let target = self.target(dbi)?;
@@ -181,7 +195,8 @@ impl MDB_txn {
         Ok(())
     }
 
-    /// Room for a value that the program fills.
+    /// Room for a value that the program fills. Where one of the same length was it has its bytes:
+    /// programs change them in place.
     fn reserve(
         &mut self,
         put: &Put<'_>,
@@ -209,10 +224,16 @@ impl MDB_txn {
             give(data, old);
             return Err(Code::KEYEXIST);
         }
+        let old = self.get(put.dbi, key)?.filter(|old| old.len() == len).map(<[u8]>::to_vec);
         cursor::park(self, put.dbi)?;
         self.check_room_for(len as i64)?;
         match self.writer()?.raw_reserve(target, key, len) {
-            Ok(room) => give(data, room),
+            Ok(room) => {
+                if let Some(old) = old {
+                    room.copy_from_slice(&old);
+                }
+                give(data, room);
+            }
             Err(error) => return Err(self.failed(error.into())),
         }
         self.check_room()
@@ -247,6 +268,9 @@ impl MDB_txn {
     /// Removes a key, or one of its values.
     pub(crate) fn delete(&mut self, dbi: MDB_dbi, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let (target, kind) = (self.target(dbi)?, self.kind(dbi)?);
+        if kind.custom {
+            return self.delete_found(dbi, key, value.filter(|_| kind.duplicates));
+        }
         let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let (key, value) = (own_key.keep(key), value.map(|value| own_value.keep(value)));
         cursor::park(self, dbi)?;
@@ -257,13 +281,62 @@ impl MDB_txn {
         };
         match removed {
             Ok(true) => cursor::deleted(self, dbi, key, value.filter(|_| kind.duplicates)),
-            Ok(false) => Err(Code::NOTFOUND),
+            Ok(false) => Err(self.no_such(dbi, key, value.filter(|_| kind.duplicates))?),
             Err(error) => {
                 // LMDB ends the transaction where somebody deletes the record of a table.
                 let code = Code::from(error);
                 self.dead |= code == Code::INCOMPATIBLE;
                 Err(self.failed(code))
             }
+        }
+    }
+}
+
+impl MDB_txn {
+    /// Why a value was not removed: among several LMDB does not look for one without bytes.
+    #[cold]
+    fn no_such(&mut self, dbi: MDB_dbi, key: &[u8], value: Option<&[u8]>) -> Result<Code> {
+        if value.is_some_and(<[u8]>::is_empty) {
+            let mut walk = cursor::walk_on(self, dbi)?;
+            if walk.seek(key)? && walk.count()? > 1 {
+                return Ok(Code::BAD_VALSIZE);
+            }
+        }
+        Ok(Code::NOTFOUND)
+    }
+
+    /// As `delete`, in a program's order.
+    #[cold]
+    fn delete_found(&mut self, dbi: MDB_dbi, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let mut walk = cursor::walk_on(self, dbi)?;
+        let found = match value {
+            Some(value) => walk.seek_pair(key, value, true)?.is_some(),
+            None => walk.seek(key)?,
+        };
+        match found {
+            true => self.delete_under(dbi, &mut walk, value.is_none()),
+            false => Err(self.no_such(dbi, key, value)?),
+        }
+    }
+
+    /// Removes what is under a cursor, or with `all` the key with its values, in a table in a program's
+    /// order: no comparison gets to see what only the store has.
+    pub(crate) fn delete_under(
+        &mut self,
+        dbi: MDB_dbi,
+        walk: &mut RawCursor,
+        all: bool,
+    ) -> Result<()> {
+        let target = self.target(dbi)?;
+        walk.park()?;
+        cursor::park(self, dbi)?;
+        match walk.remove(self.writer()?, target, all) {
+            Ok(Some(removed)) => {
+                walk.follow(&removed);
+                cursor::followed(self, dbi, &removed)
+            }
+            Ok(None) => Err(Code::NOTFOUND),
+            Err(error) => Err(self.failed(error.into())),
         }
     }
 }
@@ -294,11 +367,13 @@ pub(crate) unsafe extern "C" fn mdb_get(
     data: *mut MDB_val,
 ) -> c_int {
     entry(txn, || {
+        let own = key;
         let key = bytes(key)?;
         if data.is_null() {
             return Err(Code::EINVAL);
         }
-        let txn = with_tables(txn)?;
+        let txn = with_tables(txn, dbi)?;
+        let _own = txn.asked(dbi, own, std::ptr::null())?;
         if key.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }
@@ -323,11 +398,13 @@ pub(crate) unsafe extern "C" fn mdb_put(
     const KNOWN: c_uint =
         put::NOOVERWRITE | put::NODUPDATA | put::RESERVE | put::APPEND | put::APPENDDUP;
     entry(txn, || {
+        let own = key;
         let key = bytes(key)?;
         if data.is_null() || flags & !KNOWN != 0 {
             return Err(Code::EINVAL);
         }
-        let txn = writable(txn)?;
+        let txn = writable(txn, dbi)?;
+        let _own = txn.asked(dbi, own, data)?;
         txn.put(&Put { dbi, key, flags }, data)
     })
 }
@@ -340,9 +417,11 @@ pub(crate) unsafe extern "C" fn mdb_del(
     data: *mut MDB_val,
 ) -> c_int {
     entry(txn, || {
+        let own = key;
         let key = bytes(key)?;
         let value = if data.is_null() { None } else { Some(bytes(data)?) };
-        let txn = writable(txn)?;
+        let txn = writable(txn, dbi)?;
+        let _own = txn.asked(dbi, own, data)?;
         if key.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }

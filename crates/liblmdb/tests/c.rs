@@ -142,6 +142,11 @@ fn records_cursors_and_comparators_work() {
 }
 
 #[test]
+fn comparisons_get_what_the_program_has_handed_in() {
+    runs("comparators");
+}
+
+#[test]
 fn layouts_are_those_that_programs_have_compiled_in() {
     let dir = tempfile::tempdir().expect("a directory");
     for header in headers() {

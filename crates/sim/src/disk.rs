@@ -353,7 +353,8 @@ fn joined(bufs: &[IoSlice<'_>]) -> Vec<u8> {
     bufs.iter().flat_map(|buf| buf.iter().copied()).collect()
 }
 
-impl DataFile for SimDisk {
+// SAFETY: the map is reserved once, as long as told, and only the engine writes to it.
+unsafe impl DataFile for SimDisk {
     fn base(&self) -> *const u8 {
         self.0.base.as_ptr()
     }

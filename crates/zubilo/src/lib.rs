@@ -63,7 +63,7 @@ pub mod fuzz {
 #[doc(hidden)]
 pub mod raw {
     pub use crate::txn::raw::counted::RawRange;
-    pub use crate::txn::raw::cursor::{RawCursor, RawPair, RawPlace, RawStand};
+    pub use crate::txn::raw::cursor::{RawCursor, RawPair, RawPlace, RawRemoved, RawStand};
     pub use crate::txn::raw::{NAMES, Named, OwnLimit, RawCompare, RawTable, Runs, TableInfo};
 }
 

@@ -23,13 +23,14 @@ pub(super) unsafe extern "C" fn mdbx_get_ex(
 ) -> c_int {
     entry(txn, || {
         let sought = bytes(key)?;
-        let this = with_tables(txn)?;
+        let this = with_tables(txn, dbi)?;
         if data.is_null() {
             return Err(Code::EINVAL);
         }
         if sought.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }
+        let _own = this.asked(dbi, key, std::ptr::null())?;
         let mut walk = cursor::walk_on(this, dbi)?;
         let found = if walk.seek(sought)? { walk.current()? } else { None };
         let values = if found.is_some() { walk.count()? } else { 0 };
@@ -116,7 +117,7 @@ pub(super) unsafe extern "C" fn mdbx_replace(
         if key.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }
-        too_small = !replace(writable(txn)?, dbi, key, new, old, flags)?;
+        too_small = !replace(writable(txn, dbi)?, dbi, key, new, old, flags)?;
         Ok(())
     });
     answer(code, too_small)
@@ -131,7 +132,7 @@ pub(super) unsafe extern "C" fn zubilo_get_many(
     count: usize,
 ) -> c_int {
     entry(txn, || {
-        let this = with_tables(txn)?;
+        let this = with_tables(txn, dbi)?;
         if keys.is_null() || values.is_null() {
             return Err(Code::EINVAL);
         }

@@ -40,7 +40,9 @@ fn set_geometry(
         }
     } else {
         env.before_open(|geometry, size| {
-            change(geometry);
+            if lower.is_some() || growth.is_some() || shrink.is_some() {
+                change(geometry.get_or_insert_default());
+            }
             if let Some(wanted) = page_size {
                 *size = u32::try_from(wanted).map_err(|_| Code::EINVAL)?;
             }

@@ -7,7 +7,7 @@ use crate::cursor::{MDB_cursor, question};
 use crate::env::{FIRST_TXN, put_out};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, Work, live, writable};
+use crate::txn::{MDB_txn, Work, live, writable, writes};
 
 use super::{TRUE, answer};
 
@@ -25,7 +25,7 @@ pub(super) unsafe extern "C" fn mdbx_canary_put(
     canary: *const MDBX_canary,
 ) -> c_int {
     entry(txn, || {
-        let writer = writable(txn)?.writer()?;
+        let writer = writes(txn)?.writer()?;
         // SAFETY: by the contract it points to a canary, or nowhere.
         let words = match unsafe { canary.as_ref() } {
             Some(canary) => canary.words,
@@ -85,7 +85,7 @@ pub(super) unsafe extern "C" fn mdbx_dbi_sequence(
         let info = this.info(dbi)?;
         if increment > 0 {
             // The tree of names keeps a mark of this library in its sequence.
-            let target = writable(txn)?.target(dbi)?;
+            let target = writable(txn, dbi)?.target(dbi)?;
             if target == zubilo::raw::NAMES {
                 return Err(Code::INCOMPATIBLE);
             }

@@ -10,7 +10,7 @@ use crate::dbi::{self, Table};
 use crate::env::{FIRST_TXN, put_out};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, Work, live, writable};
+use crate::txn::{MDB_txn, Work, live, writable, writes};
 use crate::values::{Copied, bytes, give};
 
 /// A flag of a table that counts its records.
@@ -75,7 +75,7 @@ pub(super) unsafe extern "C" fn zubilo_dbi_rename(
         }
         // SAFETY: by the contract C strings.
         let (from, to) = unsafe { (CStr::from_ptr(from), CStr::from_ptr(to)) };
-        dbi::rename(writable(txn)?, from.to_bytes(), to.to_bytes())
+        dbi::rename(writes(txn)?, from.to_bytes(), to.to_bytes())
     })
 }
 
@@ -150,7 +150,7 @@ pub(super) unsafe extern "C" fn zubilo_del_range(
     removed: *mut u64,
 ) -> c_int {
     entry(txn, || {
-        let this = writable(txn)?;
+        let this = writable(txn, dbi)?;
         let keys = range(from, to)?;
         let gone = this.delete_range(dbi, keys)?;
         if removed.is_null() { Ok(()) } else { put_out(removed, gone) }
@@ -166,7 +166,7 @@ pub(super) unsafe extern "C" fn zubilo_replace_value(
     new: *const MDB_val,
 ) -> c_int {
     entry(txn, || {
-        let this = writable(txn)?;
+        let this = writable(txn, dbi)?;
         let (mut own_key, mut own_old) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let (key, old, new) = (own_key.keep(bytes(key)?), own_old.keep(bytes(old)?), bytes(new)?);
         if key.is_empty() {
@@ -222,5 +222,5 @@ pub(super) unsafe extern "C" fn zubilo_stat(
 
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn zubilo_txn_dirty(txn: *mut MDB_txn, size: *mut u64) -> c_int {
-    entry(txn, || put_out(size, writable(txn)?.writer()?.dirty_bytes()))
+    entry(txn, || put_out(size, writes(txn)?.writer()?.dirty_bytes()))
 }

@@ -10,7 +10,7 @@ use crate::guard::entry;
 use crate::txn::MDB_txn;
 use crate::values::{bytes, give};
 
-use super::{MDB_cursor, cursor_of};
+use super::{MDB_cursor, Note, cursor_of};
 
 /// What programs ask for.
 pub(super) mod op {
@@ -39,11 +39,14 @@ impl MDB_cursor {
     /// A step forward or back, or to an end.
     #[inline]
     fn go(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
+        if self.note != Note::Nothing {
+            return self.go_noted(txn, how);
+        }
         let walk = self.walk(txn)?;
         let found = match how {
             op::NEXT => walk.step()?,
             op::PREV => walk.step_back()?,
-            op::NEXT_NODUP => walk.next_key()?,
+            op::NEXT_NODUP => return self.go_to_key(txn),
             op::PREV_NODUP => walk.prev_key()?,
             op::NEXT_DUP => walk.next_value()?,
             op::PREV_DUP => walk.prev_value()?,
@@ -53,16 +56,55 @@ impl MDB_cursor {
         found.ok_or(Code::NOTFOUND)
     }
 
+    fn go_to_key(&mut self, txn: &mut MDB_txn) -> Result<RawPair<'static>> {
+        let found = self.walk(txn)?.next_key()?;
+        if found.is_none() && self.walk.stand() == RawStand::Placed {
+            // Further values of the last key do not come after that.
+            self.note = Note::Ended;
+        }
+        found.ok_or(Code::NOTFOUND)
+    }
+
+    #[cold]
+    fn go_noted(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
+        let forward = matches!(how, op::NEXT | op::NEXT_DUP | op::NEXT_NODUP);
+        if self.note == Note::Ended && forward {
+            return Err(Code::NOTFOUND);
+        }
+        let missed = std::mem::take(&mut self.note) == Note::Missed;
+        if missed && matches!(how, op::NEXT | op::NEXT_DUP) {
+            return self.walk(txn)?.first_value()?.ok_or(Code::NOTFOUND);
+        }
+        self.go(txn, how)
+    }
+
     fn seek(&mut self, txn: &mut MDB_txn, key: &[u8], exact: bool) -> Result<RawPair<'static>> {
         if key.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }
+        self.note = Note::Nothing;
         let walk = self.walk(txn)?;
         let found = walk.seek(key)?;
         if exact && !found {
-            return Err(Code::NOTFOUND);
+            return self.missed(txn);
         }
-        walk.current()?.ok_or(Code::NOTFOUND)
+        match walk.current()? {
+            Some(found) => Ok(found),
+            None => self.missed(txn),
+        }
+    }
+
+    /// The key that was sought is not there: the cursor is where it would be, on no value.
+    #[cold]
+    fn missed<T>(&mut self, txn: &mut MDB_txn) -> Result<T> {
+        let empty = txn.info(self.dbi)?.stats.entries == 0;
+        let walk = self.walk(txn)?;
+        match walk.stand() {
+            _ if empty => walk.leave(),
+            RawStand::Placed if walk.count()? > 1 => self.note = Note::Missed,
+            _ => {}
+        }
+        Err(Code::NOTFOUND)
     }
 
     fn seek_both(
@@ -78,12 +120,25 @@ impl MDB_cursor {
         if key.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }
+        self.note = Note::Nothing;
         let walk = self.walk(txn)?;
-        if let Some(found) = walk.seek_pair(key, value, exact)? {
-            return Ok(found);
+        if let Some((_, own)) = walk.seek_pair(key, value, exact)?
+            && (!value.is_empty() || own.is_empty() || walk.count()? == 1)
+        {
+            return walk.under()?.ok_or(Code::NOTFOUND);
         }
-        // Where the value would be: on a greater one, or behind them; else where the key would be.
-        if walk.stand() != RawStand::Placed && walk.seek(key)? && walk.count()? > 1 {
+        if !walk.seek(key)? {
+            return self.missed(txn);
+        }
+        if walk.count()? == 1 {
+            return Err(Code::NOTFOUND);
+        }
+        if value.is_empty() {
+            // Among several LMDB looks for none.
+            return Err(Code::BAD_VALSIZE);
+        }
+        // Where the value would be: on a greater one, or behind them.
+        if walk.seek_pair(key, value, false)?.is_none() {
             walk.seek_behind(key)?;
         }
         Err(Code::NOTFOUND)
@@ -91,7 +146,7 @@ impl MDB_cursor {
 
     /// What it stands on.
     fn here(&mut self, txn: &mut MDB_txn) -> Result<RawPair<'static>> {
-        self.placed(txn)?.current()?.ok_or(Code::NOTFOUND)
+        self.valued(txn)?.current()?.ok_or(Code::NOTFOUND)
     }
 
     fn edge_value(&mut self, txn: &mut MDB_txn, last: bool) -> Result<RawPair<'static>> {
@@ -101,13 +156,18 @@ impl MDB_cursor {
         if !txn.kind(self.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
-        let walk = self.placed(txn)?;
+        let walk = self.valued(txn)?;
         let found = if last { walk.last_value()? } else { walk.first_value()? };
         found.ok_or(Code::NOTFOUND)
     }
 
     /// Values that lie together.
-    fn multiple(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
+    fn multiple(
+        &mut self,
+        txn: &mut MDB_txn,
+        how: u32,
+        (to_key, to_data): (*mut MDB_val, *mut MDB_val),
+    ) -> Result<RawPair<'static>> {
         let kind = txn.kind(self.dbi)?;
         if how == op::GET_MULTIPLE && self.walk(txn)?.stand() == RawStand::Nowhere {
             return Err(Code::EINVAL);
@@ -115,19 +175,28 @@ impl MDB_cursor {
         if !kind.fixed {
             return Err(Code::INCOMPATIBLE);
         }
+        // The first step of all is told, also where it leads to no more than that.
+        let told = |(key, value): RawPair<'_>| {
+            give(to_key, key);
+            give(to_data, value);
+        };
         let key = match how {
             op::GET_MULTIPLE => self.here(txn)?.0,
             op::NEXT_MULTIPLE => {
-                let key = self.go(txn, op::NEXT_DUP)?.0;
-                // The first step of all can lead to a key with one value.
+                let found = self.go(txn, op::NEXT_DUP)?;
                 if self.walk(txn)?.count()? == 1 {
+                    told(found);
                     return Err(Code::NOTFOUND);
                 }
-                key
+                found.0
             }
             _ => {
                 let key = match self.walk(txn)?.stand() {
-                    RawStand::Nowhere => self.go(txn, op::LAST)?.0,
+                    RawStand::Nowhere => {
+                        let found = self.go(txn, op::LAST)?;
+                        told(found);
+                        found.0
+                    }
                     _ => self.here(txn)?.0,
                 };
                 let values = self.walk(txn)?.multiple_before()?.ok_or(Code::NOTFOUND)?;
@@ -143,6 +212,8 @@ impl MDB_cursor {
 enum Gives {
     Both,
     Value,
+    /// The key where it has one value.
+    KeyOfOne,
 }
 
 #[inline(always)]
@@ -167,6 +238,9 @@ fn get_any(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: 
         give(data, free.value());
         return Ok(());
     }
+    let sought =
+        matches!(how, op::SET | op::SET_KEY | op::SET_RANGE | op::GET_BOTH | op::GET_BOTH_RANGE);
+    let _own = if sought { txn.asked(cursor.dbi, key, data)? } else { None };
     let plain = || -> Result<()> { if data.is_null() { Err(Code::EINVAL) } else { Ok(()) } };
     let (found, gives) = match how {
         op::NEXT | op::NEXT_NODUP | op::PREV | op::PREV_NODUP | op::FIRST | op::LAST => {
@@ -176,7 +250,15 @@ fn get_any(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: 
         op::SET => (cursor.seek(txn, bytes(key)?, true)?, Gives::Value),
         op::SET_KEY => (cursor.seek(txn, bytes(key)?, true)?, Gives::Both),
         op::SET_RANGE => (cursor.seek(txn, bytes(key)?, false)?, Gives::Both),
-        op::GET_CURRENT => (cursor.here(txn)?, Gives::Both),
+        op::GET_CURRENT => {
+            if cursor.note == Note::Missed
+                && let Some(next) = cursor.walk(txn)?.key()?
+            {
+                // LMDB tells the key before it finds that there is no value.
+                give(key, next);
+            }
+            (cursor.here(txn)?, Gives::Both)
+        }
         op::GET_BOTH | op::GET_BOTH_RANGE => {
             plain()?;
             let exact = how == op::GET_BOTH;
@@ -184,15 +266,30 @@ fn get_any(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: 
         }
         op::FIRST_DUP | op::LAST_DUP => {
             plain()?;
-            (cursor.edge_value(txn, how == op::LAST_DUP)?, Gives::Both)
+            (cursor.edge_value(txn, how == op::LAST_DUP)?, Gives::KeyOfOne)
         }
-        op::GET_MULTIPLE | op::NEXT_MULTIPLE | op::PREV_MULTIPLE => {
+        op::GET_MULTIPLE => {
             plain()?;
-            (cursor.multiple(txn, how)?, Gives::Both)
+            (cursor.multiple(txn, how, (key, data))?, Gives::Value)
+        }
+        op::NEXT_MULTIPLE => {
+            plain()?;
+            (cursor.multiple(txn, how, (key, data))?, Gives::Both)
+        }
+        op::PREV_MULTIPLE => {
+            plain()?;
+            let placed = cursor.walk(txn)?.stand() != RawStand::Nowhere;
+            let gives = if placed { Gives::Value } else { Gives::Both };
+            (cursor.multiple(txn, how, (key, data))?, gives)
         }
         _ => return Err(Code::EINVAL),
     };
-    if matches!(gives, Gives::Both) {
+    let with_key = match gives {
+        Gives::Both => true,
+        Gives::Value => false,
+        Gives::KeyOfOne => cursor.walk(txn)?.count()? == 1,
+    };
+    if with_key {
         give(key, found.0);
     }
     give(data, found.1);
@@ -206,6 +303,11 @@ fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<RawP
         // There is no value before it; where it would have come from is behind all of them.
         let last = cursor.go(txn, op::LAST)?.0;
         cursor.walk(txn)?.seek_behind(last)?;
+        return Err(Code::NOTFOUND);
+    }
+    if plain && how == op::NEXT_DUP && cursor.walk(txn)?.is_before() {
+        // Where its record was deleted there is none of the same key.
+        cursor.walk(txn)?.current()?;
         return Err(Code::NOTFOUND);
     }
     let how = match how {

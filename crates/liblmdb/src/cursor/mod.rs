@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
-use zubilo::raw::{RawCursor, RawPlace, RawStand};
+use zubilo::raw::{RawCursor, RawPlace, RawRemoved, RawStand};
 
 use self::free::FreeList;
 pub(crate) use self::write::replace_value;
@@ -32,9 +32,21 @@ pub(crate) struct MDB_cursor {
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
     walk: RawCursor,
+    note: Note,
     /// Where it stood when the nested transactions began that live now.
-    shadows: Vec<RawPlace>,
+    shadows: Vec<(RawPlace, Note)>,
     free: Option<Box<FreeList>>,
+}
+
+/// What LMDB's cursors remember of their last step, beside the place.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Note {
+    #[default]
+    Nothing,
+    /// It is on a key with several values because the one that was sought is not there: on none of them.
+    Missed,
+    /// It was to leave the last key, but there is no other.
+    Ended,
 }
 
 impl MDB_cursor {
@@ -67,6 +79,29 @@ impl MDB_cursor {
             RawStand::End => Err(Code::NOTFOUND),
             RawStand::Placed => Ok(walk),
         }
+    }
+
+    /// The same, where it stands on a value, if its key has several.
+    fn valued<'c>(&'c mut self, txn: &mut MDB_txn) -> Result<&'c mut RawCursor> {
+        let missed = self.note == Note::Missed;
+        match self.placed(txn)? {
+            _ if missed => Err(Code::EINVAL),
+            walk => Ok(walk),
+        }
+    }
+
+    /// Gives up its view before a change.
+    fn park(&mut self) -> Result<()> {
+        if self.note == Note::Ended {
+            self.note = Note::Nothing;
+        }
+        Ok(self.walk.park()?)
+    }
+
+    /// To nowhere.
+    fn leave(&mut self) {
+        self.note = Note::Nothing;
+        self.walk.leave();
     }
 
     pub(crate) fn txn(&self) -> *mut MDB_txn {
@@ -128,7 +163,7 @@ pub(crate) fn park(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
 
 fn park_each(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
     let all = txn.writer_of_put()?.raw_will_spill();
-    each(txn, |cursor| if all || cursor.dbi == dbi { Ok(cursor.walk.park()?) } else { Ok(()) })
+    each(txn, |cursor| if all || cursor.dbi == dbi { cursor.park() } else { Ok(()) })
 }
 
 /// After a deletion: cursors on what is gone stand before what followed, those of a table that has
@@ -149,13 +184,26 @@ pub(crate) fn deleted(
             return Ok(());
         }
         if empty {
-            cursor.walk.leave();
+            cursor.leave();
             return Ok(());
         }
         // SAFETY: the transaction is alive and borrowed by the caller; `each` holds cursors only.
         let worker = unsafe { &mut *worker };
         if cursor.walk.is_parked_on(worker.writer_of_put()?, table, key, value) {
             cursor.attach(worker)?;
+        }
+        Ok(())
+    })
+}
+
+/// After a deletion in a program's order: as `deleted`.
+pub(crate) fn followed(txn: &mut MDB_txn, dbi: MDB_dbi, removed: &RawRemoved) -> Result<()> {
+    let empty = txn.info(dbi)?.stats.entries == 0;
+    each(txn, |cursor| {
+        match cursor.dbi == dbi {
+            true if empty => cursor.leave(),
+            true => cursor.walk.follow(removed),
+            false => {}
         }
         Ok(())
     })
@@ -169,12 +217,9 @@ pub(crate) fn standing_on(
     value: &[u8],
 ) -> Result<Vec<(*mut MDB_cursor, RawPlace)>> {
     park(txn, dbi)?;
-    let (worker, table): (*mut MDB_txn, usize) = (txn, txn.target(dbi)?);
     let mut found = Vec::new();
     each(txn, |cursor| {
-        // SAFETY: as in `deleted`.
-        let writer = unsafe { &mut *worker }.writer_of_put()?;
-        if cursor.dbi == dbi && cursor.walk.is_parked_on(writer, table, key, Some(value)) {
+        if cursor.dbi == dbi && cursor.walk.is_noted(key, Some(value)) {
             let place = cursor.walk.place()?;
             found.push((std::ptr::from_mut(cursor), place));
         }
@@ -198,7 +243,7 @@ pub(crate) fn leave(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
     park(txn, dbi)?;
     each(txn, |cursor| {
         if cursor.dbi == dbi {
-            cursor.walk.leave();
+            cursor.leave();
         }
         Ok(())
     })
@@ -208,7 +253,7 @@ pub(crate) fn leave(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
 pub(crate) fn shadow(txn: &mut MDB_txn) -> Result<()> {
     each(txn, |cursor| {
         let place = cursor.walk.place()?;
-        cursor.shadows.push(place);
+        cursor.shadows.push((place, cursor.note));
         Ok(())
     })
 }
@@ -225,8 +270,11 @@ pub(crate) fn keep_shadowed(txn: &mut MDB_txn) {
 pub(crate) fn restore_shadowed(txn: &mut MDB_txn) {
     let _ = each(txn, |cursor| {
         match cursor.shadows.pop() {
-            Some(place) => cursor.walk.restore(place),
-            None => cursor.walk.leave(),
+            Some((place, note)) => {
+                cursor.walk.restore(place);
+                cursor.note = note;
+            }
+            None => cursor.leave(),
         }
         Ok(())
     });
@@ -243,7 +291,7 @@ pub(crate) fn free_all(txn: &mut MDB_txn) {
 pub(crate) fn detach_all(txn: &mut MDB_txn) {
     for cursor in std::mem::take(&mut txn.cursors) {
         if let Ok(cursor) = cursor_of(cursor) {
-            cursor.walk.leave();
+            cursor.leave();
             cursor.txn = std::ptr::null_mut();
         }
     }
@@ -255,7 +303,7 @@ pub(crate) fn park_all(txn: &mut MDB_txn) {
         if let Ok(cursor) = cursor_of(*cursor)
             && cursor.walk.park().is_err()
         {
-            cursor.walk.leave();
+            cursor.leave();
         }
     }
 }
@@ -298,7 +346,7 @@ fn bury(cursor: *mut MDB_cursor) {
     let mut cursor = unsafe { Box::from_raw(cursor) };
     cursor.magic = Magic::DEAD;
     cursor.txn = std::ptr::null_mut();
-    cursor.walk.leave();
+    cursor.leave();
     cursor.free = None;
     // In a thread that is about to end it goes at once.
     let _ = GRAVES.try_with(|graves| {
@@ -320,7 +368,7 @@ pub(crate) unsafe extern "C" fn mdb_cursor_open(
         if cursor.is_null() {
             return Err(Code::EINVAL);
         }
-        let this = with_tables(txn)?;
+        let this = if dbi == FREE_DBI { live(txn)? } else { with_tables(txn, dbi)? };
         let free = match dbi {
             FREE_DBI if this.is_write() => return Err(Code::EINVAL),
             FREE_DBI => Some(Box::new(FreeList::read(&this.env()?.opened()?.store)?)),
@@ -334,6 +382,7 @@ pub(crate) unsafe extern "C" fn mdb_cursor_open(
             txn,
             dbi,
             walk: RawCursor::default(),
+            note: Note::Nothing,
             shadows: Vec::new(),
             free,
         }));
@@ -364,7 +413,10 @@ pub(crate) unsafe extern "C" fn mdb_cursor_renew(
         if this.is_write() {
             return Err(Code::EINVAL);
         }
-        with_tables(txn)?;
+        if found.dbi != FREE_DBI {
+            with_tables(txn, found.dbi)?;
+        }
+        live(txn)?;
         // A write transaction frees its cursors: they do not leave it.
         if txn_of(found.txn).is_ok_and(|owner| owner.is_write()) {
             return Err(Code::EINVAL);
@@ -374,7 +426,7 @@ pub(crate) unsafe extern "C" fn mdb_cursor_renew(
             dbi => drop(this.table(dbi)?),
         }
         unlink(cursor);
-        found.walk.leave();
+        found.leave();
         found.txn = txn;
         this.cursors.push(cursor);
         Ok(())
@@ -403,10 +455,15 @@ pub(crate) unsafe extern "C" fn mdb_cursor_count(
         if count.is_null() {
             return Err(Code::EINVAL);
         }
-        let txn = cursor.worker()?;
-        if !txn.kind(cursor.dbi)?.duplicates {
+        if cursor.txn.is_null() {
+            return Err(Code::BAD_TXN);
+        }
+        // LMDB looks at the table before it looks whether the transaction has failed.
+        let told = txn_of(MDB_txn::innermost(cursor.txn))?.kind(cursor.dbi);
+        if told.is_ok_and(|kind| !kind.duplicates) {
             return Err(Code::INCOMPATIBLE);
         }
-        put_out(count, cursor.placed(txn)?.count()? as usize)
+        let txn = cursor.worker()?;
+        put_out(count, cursor.valued(txn)?.count()? as usize)
     })
 }

@@ -6,17 +6,19 @@ use crate::abi::{MAX_KEY, MDB_dbi, MDB_val, put};
 use crate::data::{Put, check_value};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, writable};
+use crate::txn::{MDB_txn, writes};
 use crate::values::{Copied, bytes, val};
 
-use super::{MDB_cursor, cursor_of, stand_again, standing_on, walk_on};
+use zubilo::raw::{RawCursor, RawPlace};
+
+use super::{MDB_cursor, Note, cursor_of, stand_again, standing_on, walk_on};
 
 impl MDB_cursor {
     fn writer<'t>(&self) -> Result<&'t mut MDB_txn> {
         if self.txn.is_null() {
             return Err(Code::BAD_TXN);
         }
-        writable(MDB_txn::innermost(self.txn))
+        writes(MDB_txn::innermost(self.txn))
     }
 
     fn put(
@@ -34,25 +36,75 @@ impl MDB_cursor {
             _ => &[],
         };
         let done = txn.put(&Put { dbi: self.dbi, key, flags }, data);
-        let duplicates = txn.kind(self.dbi)?.duplicates;
+        let kind = txn.kind(self.dbi)?;
+        self.note = Note::Nothing;
         match done {
-            Ok(()) => self.walk.place_on(key, duplicates.then_some(value)),
-            // On the one that was there before, of several the first.
-            Err(Code::KEYEXIST) if flags & (put::APPEND | put::APPENDDUP) == 0 => {
-                let own = duplicates && flags & put::NOOVERWRITE == 0;
-                self.walk.place_on(key, own.then_some(value));
-            }
+            Ok(()) if kind.custom => self.place_by_order(txn, key, value)?,
+            Ok(()) => self.walk.place_on(key, kind.duplicates.then_some(value)),
+            Err(Code::KEYEXIST) => self.place_on_other(txn, key, value, flags)?,
             Err(_) => {}
         }
         done
     }
 
-    /// Replaces the value that it stands on.
-    fn put_current(&mut self, txn: &mut MDB_txn, data: *mut MDB_val, flags: c_uint) -> Result<()> {
-        let Some((key, old)) = self.placed(txn)?.current()? else { return Err(Code::NOTFOUND) };
-        let mut own_key = Copied::<MAX_KEY>::new();
-        let key = own_key.keep(key);
+    /// On a pair that was just stored, in a program's order: found at once, while its comparisons can
+    /// have what it has handed in.
+    #[cold]
+    fn place_by_order(&mut self, txn: &mut MDB_txn, key: &[u8], value: &[u8]) -> Result<()> {
+        self.walk.leave();
+        let duplicates = txn.kind(self.dbi)?.duplicates;
+        let walk = self.walk(txn)?;
+        match duplicates {
+            true => walk.seek_pair(key, value, true).map(drop)?,
+            false => walk.seek(key).map(drop)?,
+        }
+        Ok(())
+    }
+
+    /// On what kept a pair from being stored.
+    #[cold]
+    fn place_on_other(
+        &mut self,
+        txn: &mut MDB_txn,
+        key: &[u8],
+        value: &[u8],
+        flags: c_uint,
+    ) -> Result<()> {
+        let duplicates = txn.kind(self.dbi)?.duplicates;
+        let walk = self.walk(txn)?;
+        if flags & put::APPEND != 0 {
+            // The last record of all.
+            walk.last()?;
+            return Ok(());
+        }
+        walk.seek(key)?;
+        // Of several the first, if the key had to be new.
+        if duplicates && flags & put::NOOVERWRITE == 0 {
+            match flags & put::APPENDDUP {
+                0 => walk.seek_pair(key, value, true)?,
+                _ => walk.last_value()?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Replaces the value that it stands on; the key is where the cursor is, whatever is `given`.
+    fn put_current(
+        &mut self,
+        txn: &mut MDB_txn,
+        given: &[u8],
+        data: *mut MDB_val,
+        flags: c_uint,
+    ) -> Result<()> {
+        let Some((stored, old)) = self.valued(txn)?.current()? else { return Err(Code::NOTFOUND) };
+        let (mut own_stored, mut own_given) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
+        let (stored, given) = (own_stored.keep(stored), own_given.keep(given));
         let kind = txn.kind(self.dbi)?;
+        // Comparisons of the program's are to see what it has handed in.
+        let key = match kind.custom && txn.same_key(self.dbi, given, stored)? {
+            true => given,
+            false => stored,
+        };
         let flags = flags & put::RESERVE;
         if !kind.duplicates {
             return self.put(txn, key, data, flags);
@@ -61,8 +113,12 @@ impl MDB_cursor {
         let value = bytes(data)?;
         check_value(kind, value)?;
         let (value, old) = (own_value.keep(value), own_old.keep(old));
-        swap(txn, &Put { dbi: self.dbi, key, flags }, old, value)?;
-        self.walk.place_on(key, Some(value));
+        let place = self.walk.place()?;
+        swap(txn, &Put { dbi: self.dbi, key, flags }, place, (stored, old), value)?;
+        match kind.custom {
+            true => self.place_by_order(txn, key, value)?,
+            false => self.walk.place_on(key, Some(value)),
+        }
         Ok(())
     }
 
@@ -109,6 +165,19 @@ impl MDB_cursor {
     }
 
     fn delete(&mut self, txn: &mut MDB_txn, all: bool) -> Result<()> {
+        if !all {
+            self.valued(txn)?;
+        }
+        self.note = Note::Nothing;
+        if txn.kind(self.dbi)?.custom {
+            let walk = self.placed(txn)?;
+            let there = if all { walk.key()?.is_some() } else { walk.under()?.is_some() };
+            let mut walk = RawCursor::at(self.walk.place()?);
+            return match there {
+                true => txn.delete_under(self.dbi, &mut walk, all),
+                false => Err(Code::NOTFOUND),
+            };
+        }
         let walk = self.placed(txn)?;
         let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let (key, value) = if all {
@@ -122,19 +191,28 @@ impl MDB_cursor {
     }
 }
 
-/// Puts a value in the place of another one of the same key. Cursors follow.
-fn swap(txn: &mut MDB_txn, put: &Put<'_>, old: &[u8], value: &[u8]) -> Result<()> {
+/// Puts a value in the place of another one of the same key, where a cursor stands. Cursors follow.
+fn swap(
+    txn: &mut MDB_txn,
+    put: &Put<'_>,
+    place: RawPlace,
+    (stored, old): (&[u8], &[u8]),
+    value: &[u8],
+) -> Result<()> {
     if value == old {
         return Ok(());
     }
-    let standing = standing_on(txn, put.dbi, put.key, old)?;
+    let standing = standing_on(txn, put.dbi, stored, old)?;
     let mut again = val(value);
     // The new one first: a table that becomes empty would displace its cursors.
-    let same = txn.same_value(put.dbi, old, value)?;
+    let same = txn.same_value(put.dbi, value, old)?;
     if !same {
         txn.put(put, &mut again)?;
     }
-    txn.delete(put.dbi, put.key, Some(old))?;
+    match txn.kind(put.dbi)?.custom {
+        true => txn.delete_under(put.dbi, &mut RawCursor::at(place), false)?,
+        false => txn.delete(put.dbi, put.key, Some(old))?,
+    }
     if same {
         txn.put(put, &mut again)?;
     }
@@ -154,10 +232,13 @@ pub(crate) fn replace_value(
     let mut walk = walk_on(txn, dbi)?;
     let put = Put { dbi, key, flags: 0 };
     if kind.duplicates {
-        walk.seek_pair(key, old, true)?.ok_or(Code::NOTFOUND)?;
-        drop(walk);
+        // As they are stored: in a program's order others may equal them.
+        let (stored, old) = walk.seek_pair(key, old, true)?.ok_or(Code::NOTFOUND)?;
+        let (mut own_key, mut own_old) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
+        let (stored, old) = (own_key.keep(stored), own_old.keep(old));
+        let place = walk.place()?;
         let mut own = Copied::<MAX_KEY>::new();
-        return swap(txn, &put, old, own.keep(new));
+        return swap(txn, &put, place, (stored, old), own.keep(new));
     }
     let found = if walk.seek(key)? { walk.current()? } else { None };
     if found.is_none_or(|(_, value)| value != old) {
@@ -179,14 +260,16 @@ pub(super) unsafe extern "C" fn mdb_cursor_put(
         if data.is_null() || cursor.free.is_some() {
             return Err(Code::EINVAL);
         }
+        let own = key;
         let key = bytes(key)?;
         let txn = cursor.writer()?;
+        let _own = txn.asked(cursor.dbi, own, data)?;
         // A demand that the key be new, and several items, are for the key that was handed in.
         let by_key = put::NOOVERWRITE | put::APPEND | put::MULTIPLE;
         if flags & put::CURRENT != 0 && flags & by_key == 0 {
             // The key is where the cursor is, but must be one.
             return match key.len() {
-                1..=MAX_KEY => cursor.put_current(txn, data, flags),
+                1..=MAX_KEY => cursor.put_current(txn, key, data, flags),
                 _ => Err(Code::BAD_VALSIZE),
             };
         }

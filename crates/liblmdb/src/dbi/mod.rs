@@ -19,10 +19,11 @@ use zubilo::raw::{NAMES, Named, RawTable, TableInfo};
 
 pub(crate) use self::handles::{Handle, Handles};
 pub(crate) use self::open::{Shape, open_shaped, rename};
-use crate::abi::{FREE_DBI, MAIN_DBI, MDB_dbi, db};
+use crate::abi::{FREE_DBI, MAIN_DBI, MDB_dbi, MDB_val, db};
 use crate::compare;
 use crate::errors::{Code, Result};
 use crate::txn::{MDB_txn, Work};
+use crate::values::bytes;
 
 /// Name of the table that holds the records of the unnamed one, where that is not the tree of
 /// names. No program can give it: names have at least one byte.
@@ -45,16 +46,20 @@ pub(crate) struct Kind {
     pub(crate) fixed: bool,
     pub(crate) integer_keys: bool,
     pub(crate) integer_values: bool,
+    /// Keys or values are in an order of the program's.
+    pub(crate) custom: bool,
 }
 
 impl Kind {
     fn of(info: &TableInfo) -> Kind {
         let integer = zubilo::KeyOrder::Integer as u8;
+        let custom = zubilo::KeyOrder::Custom as u8;
         Kind {
             duplicates: info.duplicates,
             fixed: info.fixed,
             integer_keys: info.key_order == integer,
             integer_values: info.duplicates && info.value_order == integer,
+            custom: info.key_order == custom || (info.duplicates && info.value_order == custom),
         }
     }
 }
@@ -132,6 +137,38 @@ impl MDB_txn {
         self.slots.get(dbi as usize).map(|slot| slot.kind).ok_or(Code::BAD_DBI)
     }
 
+    /// For a call with this key and this value, while the result lives: a program's comparisons get
+    /// them as they were handed in.
+    #[inline]
+    pub(crate) fn asked(
+        &mut self,
+        dbi: MDB_dbi,
+        key: *const MDB_val,
+        value: *const MDB_val,
+    ) -> Result<Option<compare::Asked>> {
+        self.table(dbi)?;
+        match self.slots.get(dbi as usize) {
+            Some(slot) if slot.kind.custom || slot.unsettled => self.asked_by(key, value).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn asked_by(&mut self, key: *const MDB_val, value: *const MDB_val) -> Result<compare::Asked> {
+        let mut both = [key, value];
+        if self.is_write() && self.writer_of_put()?.raw_will_spill() {
+            // What lies in pages that are about to be written out cannot be looked at later.
+            for own in &mut both {
+                let at = bytes(*own).map_or(std::ptr::null(), <[u8]>::as_ptr);
+                if self.writer_of_put()?.raw_is_dirty(at) {
+                    *own = std::ptr::null();
+                }
+            }
+        }
+        let [key, value] = both;
+        Ok(compare::asked(key, value))
+    }
+
     /// What is known of a table.
     pub(crate) fn info(&mut self, dbi: MDB_dbi) -> Result<TableInfo> {
         match self.table(dbi)? {
@@ -141,6 +178,12 @@ impl MDB_txn {
                 Ok(self.writer_of_put()?.raw_info(index))
             }
         }
+    }
+
+    /// Whether this transaction may use a handle, be it that it can do nothing any more.
+    #[cold]
+    pub(crate) fn sees(&self, dbi: MDB_dbi) -> bool {
+        !matches!(self.work, Work::Parked(_)) && self.handle(dbi).is_ok()
     }
 
     /// The handle, if this transaction may use it.

@@ -189,7 +189,7 @@ pub(super) unsafe extern "C" fn mdb_drop(txn: *mut MDB_txn, dbi: MDB_dbi, delete
         if !(0..=1).contains(&delete) || dbi == FREE_DBI {
             return Err(Code::EINVAL);
         }
-        let txn = writable(txn)?;
+        let txn = writable(txn, dbi)?;
         drop_table(txn, dbi, delete == 1).map_err(|code| txn.failed(code))
     })
 }

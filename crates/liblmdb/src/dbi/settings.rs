@@ -5,11 +5,11 @@ use std::ffi::{c_int, c_uint, c_void};
 use zubilo::raw::RawCompare;
 
 use crate::abi::{FREE_DBI, MDB_cmp_func, MDB_dbi, MDB_rel_func, MDB_stat, MDB_val};
-use crate::compare::{builtin, key_order, value_order, wrap};
+use crate::compare::{asked, builtin, key_order, value_order, wrap_keys, wrap_values};
 use crate::env::{put_out, stat_of};
 use crate::errors::{Code, Result};
 use crate::guard::{entry, entry_or};
-use crate::txn::{MDB_txn, live, txn_of, with_tables};
+use crate::txn::{MDB_txn, live, looks, with_tables};
 use crate::values::bytes;
 
 use super::flags_of;
@@ -19,7 +19,7 @@ fn compare_by(
     dbi: MDB_dbi,
     change: impl FnOnce(&mut Option<RawCompare>, &mut Option<RawCompare>),
 ) -> Result<()> {
-    let txn = txn_of(txn)?;
+    let txn = looks(txn, dbi)?;
     let handle = txn.handle_of(dbi)?.clone();
     handle.compare_by(change);
     txn.forget_table(dbi);
@@ -32,7 +32,7 @@ pub(super) unsafe extern "C" fn mdb_set_compare(
     dbi: MDB_dbi,
     function: Option<MDB_cmp_func>,
 ) -> c_int {
-    entry(txn, || compare_by(txn, dbi, |keys, _| *keys = function.map(wrap)))
+    entry(txn, || compare_by(txn, dbi, |keys, _| *keys = function.map(wrap_keys)))
 }
 
 #[unsafe(no_mangle)]
@@ -41,7 +41,7 @@ pub(super) unsafe extern "C" fn mdb_set_dupsort(
     dbi: MDB_dbi,
     function: Option<MDB_cmp_func>,
 ) -> c_int {
-    entry(txn, || compare_by(txn, dbi, |_, values| *values = function.map(wrap)))
+    entry(txn, || compare_by(txn, dbi, |_, values| *values = function.map(wrap_values)))
 }
 
 /// LMDB has never called such a function.
@@ -51,7 +51,7 @@ pub(super) unsafe extern "C" fn mdb_set_relfunc(
     dbi: MDB_dbi,
     _function: Option<MDB_rel_func>,
 ) -> c_int {
-    entry(txn, || txn_of(txn)?.handle_of(dbi).map(drop))
+    entry(txn, || looks(txn, dbi)?.handle_of(dbi).map(drop))
 }
 
 /// Nor does anything read this.
@@ -61,7 +61,7 @@ pub(super) unsafe extern "C" fn mdb_set_relctx(
     dbi: MDB_dbi,
     _context: *mut c_void,
 ) -> c_int {
-    entry(txn, || txn_of(txn)?.handle_of(dbi).map(drop))
+    entry(txn, || looks(txn, dbi)?.handle_of(dbi).map(drop))
 }
 
 #[unsafe(no_mangle)]
@@ -74,7 +74,7 @@ pub(super) unsafe extern "C" fn mdb_dbi_flags(
         if flags.is_null() {
             return Err(Code::EINVAL);
         }
-        put_out(flags, flags_of(&txn_of(txn)?.info(dbi)?))
+        put_out(flags, flags_of(&looks(txn, dbi)?.info(dbi)?))
     })
 }
 
@@ -101,10 +101,10 @@ pub(super) unsafe extern "C" fn mdb_stat(
         if stat.is_null() {
             return Err(Code::EINVAL);
         }
-        let txn = with_tables(txn)?;
         if dbi == FREE_DBI {
-            return put_out(stat, free_stat(txn)?);
+            return put_out(stat, free_stat(live(txn)?)?);
         }
+        let txn = with_tables(txn, dbi)?;
         let page_size = txn.env()?.opened()?.store.page_size();
         put_out(stat, stat_of(&txn.info(dbi)?, page_size))
     })
@@ -117,11 +117,13 @@ fn compare(
     (a, b): (*const MDB_val, *const MDB_val),
     of_values: bool,
 ) -> Result<c_int> {
-    let txn = live(txn)?;
+    // LMDB compares in transactions that have failed, too.
+    let txn = looks(txn, dbi)?;
     let flags = flags_of(&txn.info(dbi)?);
     let (keys, values) = txn.handle_of(dbi)?.comparators();
     let (own, order) =
         if of_values { (values, value_order(flags)) } else { (keys, key_order(flags)) };
+    let _own = asked(a, a);
     let (a, b) = (bytes(a)?, bytes(b)?);
     Ok(own.map_or_else(|| builtin(order, a, b), |own| own(a, b)) as c_int)
 }

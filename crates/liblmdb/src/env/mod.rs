@@ -47,7 +47,8 @@ struct Settings {
     on_assert: Option<MDB_assert_func>,
     /// For a store that is made; 0 leaves it to the engine.
     page_size: u32,
-    geometry: Geometry,
+    /// Where the program has set one.
+    geometry: Option<Geometry>,
     extra: Extra,
     /// Asked for help when readers hold pages back and the map is full.
     slow: Option<Slow>,
@@ -93,7 +94,7 @@ impl MDB_env {
     /// Changes what a store that is made at the open gets.
     pub(crate) fn before_open(
         &self,
-        change: impl FnOnce(&mut Geometry, &mut u32) -> Result<()>,
+        change: impl FnOnce(&mut Option<Geometry>, &mut u32) -> Result<()>,
     ) -> Result<()> {
         let settings = &mut *self.settings();
         change(&mut settings.geometry, &mut settings.page_size)
@@ -179,7 +180,7 @@ pub(crate) unsafe extern "C" fn mdb_env_create(env: *mut *mut MDB_env) -> c_int 
             context: std::ptr::null_mut(),
             on_assert: None,
             page_size: 0,
-            geometry: Geometry::default(),
+            geometry: None,
             extra: Extra::default(),
             slow: None,
         };

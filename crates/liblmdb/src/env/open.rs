@@ -15,7 +15,7 @@ use crate::dbi::Handles;
 use crate::errors::{Code, Result};
 
 use super::settings::ADDRESSES;
-use super::{MDB_env, Opened, names};
+use super::{FIRST_TXN, MDB_env, Opened, names};
 
 /// Address space for the map, at least: growing the map size while open then costs nothing.
 const RESERVE: u64 = 1 << 40;
@@ -39,12 +39,16 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
         options = options.page_size(settings.page_size);
     }
     let options = options
-        .geometry(settings.geometry)
         .lock_file(flags & flag::NOLOCK == 0)
         .read_only(flags & flag::RDONLY != 0)
         .max_readers(settings.max_readers)
         .mode(mode)
         .reserve(settings.extra.reserve().unwrap_or(RESERVE).max((wanted * 2).min(ADDRESSES / 2)));
+    // One that is told is stored by the first commit: not without need.
+    let options = match settings.geometry {
+        Some(geometry) => options.geometry(geometry),
+        None => options,
+    };
     let options = match flags & flag::NORDAHEAD {
         0 => options,
         _ => options.read_ahead(false),
@@ -56,9 +60,12 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
         store.set_lazy(true)?;
     }
     let_children_have(&store);
-    // A map size too small for what is in use is raised; one that was never told is the file's.
+    // A map size too small for what is in use is raised; one that was never told is the file's, and that of
+    // a file that has none, since the engine's own interface made it, is without bound.
     let stored = info.geometry.upper;
+    let made = info.newest.0 <= FIRST_TXN && stored == u64::MAX && flags & flag::RDONLY == 0;
     let map_size = match wanted {
+        0 if made => super::DEFAULT_MAP_SIZE,
         0 if stored == u64::MAX => 0,
         0 => stored.max(info.used_len),
         wanted => wanted.max(info.used_len),

@@ -156,7 +156,8 @@ pub(super) fn reset(txn: &mut MDB_txn) {
     let work = std::mem::replace(&mut txn.work, Work::Write(std::ptr::null_mut()));
     txn.work = match work {
         Work::Read(mut read) => {
-            read.raw_park();
+            // SAFETY: `Work::Parked` is not read from until `mdb_txn_renew`.
+            unsafe { read.raw_park() };
             Work::Parked(read)
         }
         other => other,

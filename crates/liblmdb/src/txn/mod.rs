@@ -184,23 +184,42 @@ pub(crate) fn live<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
     Ok(txn)
 }
 
-/// The same, for a call that names a table: one that was reset knows of no handle.
+/// The same, for a call that names a table: one that was reset knows of no handle, and a handle that the
+/// transaction does not know is told before that the transaction cannot work.
 #[inline]
-pub(crate) fn with_tables<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
+pub(crate) fn with_tables<'t>(txn: *mut MDB_txn, dbi: MDB_dbi) -> Result<&'t mut MDB_txn> {
     let txn = txn_of(txn)?;
-    if matches!(txn.work, Work::Parked(_)) {
-        return Err(Code::EINVAL);
+    match txn.check() {
+        Ok(()) => Ok(txn),
+        Err(code) => Err(if txn.sees(dbi) { code } else { Code::EINVAL }),
     }
-    txn.check()?;
-    Ok(txn)
+}
+
+/// The level that looks a table up, for a question that LMDB answers in any transaction: what a level
+/// finds while a child of it works would be the child's, and gone with it.
+pub(crate) fn looks<'t>(txn: *mut MDB_txn, dbi: MDB_dbi) -> Result<&'t mut MDB_txn> {
+    match txn_of(txn)?.sees(dbi) {
+        true => txn_of(MDB_txn::innermost(txn)),
+        false => Err(Code::EINVAL),
+    }
+}
+
+/// A transaction that can change a table now.
+#[inline]
+pub(crate) fn writable<'t>(txn: *mut MDB_txn, dbi: MDB_dbi) -> Result<&'t mut MDB_txn> {
+    let found = txn_of(txn)?;
+    match &found.work {
+        Work::Read(_) => Err(if found.sees(dbi) { Code::EACCES } else { Code::EINVAL }),
+        _ => with_tables(txn, dbi),
+    }
 }
 
 /// A transaction that can change something now.
 #[inline]
-pub(crate) fn writable<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
+pub(crate) fn writes<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
     match &txn_of(txn)?.work {
         Work::Read(_) => Err(Code::EACCES),
-        _ => with_tables(txn),
+        _ => live(txn),
     }
 }
 
@@ -231,7 +250,8 @@ fn begin_in_turn<T>(opened: &Opened, begin: impl FnOnce() -> zubilo::Result<T>) 
     let Some(turn) = &opened.turn else { return Ok(begin()?) };
     let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
     if !writes_here(opened) {
-        opened.store.raw_adopt()?;
+        // SAFETY: the turn is held by all that begin here, and nobody writes in this process.
+        unsafe { opened.store.raw_adopt() }?;
         let begun = begin()?;
         return Ok(begun);
     }
@@ -367,7 +387,12 @@ pub(crate) unsafe extern "C" fn mdb_txn_renew(txn: *mut MDB_txn) -> c_int {
             txn.reads = Some(threads::claim(&opened.token)?);
         }
         let renewed = begin_in_turn(opened, || read.raw_renew()).and_then(|()| {
-            check_resized(env, opened, read.raw_used()).inspect_err(|_| read.raw_park())
+            let checked = check_resized(env, opened, read.raw_used());
+            if checked.is_err() {
+                // SAFETY: it stays `Work::Parked`, which is not read from.
+                unsafe { read.raw_park() };
+            }
+            checked
         });
         renewed.inspect_err(|_| threads::release(&txn.reads))?;
         txn.seen = opened.handles.now();

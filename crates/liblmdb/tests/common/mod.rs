@@ -70,8 +70,11 @@ macro_rules! api {
             $(pub $name: unsafe extern "C" fn($($arg),*) $(-> $result)?,)*
         }
 
-        /// The original.
+        /// The original; `LMDB_ORIGINAL` names another build of it.
         pub(crate) fn original() -> Api {
+            if let Some(path) = std::env::var_os("LMDB_ORIGINAL") {
+                return named("LMDB", Path::new(&path));
+            }
             Api {
                 label: "LMDB",
                 // SAFETY: the same functions with the same layouts under other names of types.
@@ -81,7 +84,12 @@ macro_rules! api {
 
         /// Ours.
         pub(crate) fn ours() -> Api {
-            let library = load();
+            named("Zubilo", library())
+        }
+
+        /// A library that is loaded.
+        fn named(label: &'static str, path: &Path) -> Api {
+            let library = load(path);
             let symbol = |name: &str| {
                 let name = CString::new(name).expect("a name");
                 // SAFETY: looks a name up in a library that stays loaded.
@@ -90,7 +98,7 @@ macro_rules! api {
                 found
             };
             Api {
-                label: "Zubilo",
+                label,
                 // SAFETY: as declared in lmdb.h.
                 $($name: unsafe { std::mem::transmute(symbol(stringify!($name))) },)*
             }
@@ -142,10 +150,13 @@ unsafe extern "C" {
     fn dlerror() -> *const c_char;
 }
 
-/// The library as it was built for these tests.
+/// The library as it is built for these tests; `LMDB_OURS` names another one.
 pub(crate) fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
+        if let Some(path) = std::env::var_os("LMDB_OURS") {
+            return path.into();
+        }
         // The tests' own program lies in `target/PROFILE/deps`.
         let program = std::env::current_exe().expect("this program");
         let profile = program.ancestors().nth(2).expect("target/PROFILE").to_path_buf();
@@ -161,9 +172,9 @@ pub(crate) fn library() -> &'static Path {
     })
 }
 
-fn load() -> *mut c_void {
+fn load(path: &Path) -> *mut c_void {
     const RTLD_NOW: c_int = 2;
-    let path = CString::new(library().as_os_str().as_encoded_bytes()).expect("a path");
+    let path = CString::new(path.as_os_str().as_encoded_bytes()).expect("a path");
     // SAFETY: loads a library whose initialisers are Rust's own.
     let loaded = unsafe { dlopen(path.as_ptr(), RTLD_NOW) };
     if loaded.is_null() {

@@ -155,7 +155,7 @@ impl<'p> Branch<'p> {
         while low < high {
             let middle = low + (high - low) / 2;
             let separator = self.slots.sized(self.slots.offset(middle)?)?;
-            if order.compare(separator, key).is_gt() {
+            if order.compare(key, separator).is_lt() {
                 high = middle;
             } else {
                 low = middle + 1;

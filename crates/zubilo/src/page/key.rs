@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::num::load_u64;
 
-/// A caller's comparison of keys; must be a total order that never changes.
+/// A caller's comparison; must be a total order that never changes. The first argument is what is
+/// looked for, the second what is stored; code that orders two stored items goes by their places.
 pub(crate) type Compare = Arc<dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync>;
 
 /// Order of the keys of a table.

@@ -65,7 +65,14 @@ pub enum Advice {
 
 /// The store's file and its map. The engine sees nothing else of the file system, so that a
 /// simulated file can stand in.
-pub trait DataFile: Send + Sync {
+///
+/// # Safety
+/// The engine reads through [`base`](Self::base) without asking again: as long as the value lives, the
+/// address stays, [`reserved`](Self::reserved) bytes from it belong to this file, those below the length
+/// that [`len`](Self::len), [`grow`](Self::grow) and [`truncate`](Self::truncate) have told can be read,
+/// and what they hold changes only by [`write_at`](Self::write_at) and through
+/// [`writable`](Self::writable), which is the same memory or none.
+pub unsafe trait DataFile: Send + Sync {
     /// Start of the read-only shared map; never moves. Bytes at and beyond [`len`](Self::len)
     /// must not be touched: the system answers with a signal.
     fn base(&self) -> *const u8;

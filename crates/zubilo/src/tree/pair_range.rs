@@ -147,14 +147,14 @@ impl<'p, P: Pages<'p>> PairRange<'p, P> {
         let order = &self.order;
         let behind_start = match &self.bounds.start {
             Bound::Unbounded => true,
-            Bound::Included(start) => order.compare(key, start).is_ge(),
-            Bound::Excluded(start) => order.compare(key, start).is_gt(),
+            Bound::Included(start) => order.compare(start, key).is_le(),
+            Bound::Excluded(start) => order.compare(start, key).is_lt(),
         };
         behind_start
             && match &self.bounds.end {
                 Bound::Unbounded => true,
-                Bound::Included(end) => order.compare(key, end).is_le(),
-                Bound::Excluded(end) => order.compare(key, end).is_lt(),
+                Bound::Included(end) => order.compare(end, key).is_ge(),
+                Bound::Excluded(end) => order.compare(end, key).is_gt(),
             }
     }
 

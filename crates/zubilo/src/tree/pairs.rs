@@ -8,11 +8,13 @@ use crate::dirty::{View, Workspace};
 use crate::error::{Error, Result};
 use crate::page::{self, Items, Leaf, LeafPage, NormBuf, Order, SearchKey, ValueKind, leaf, set};
 
+use super::cursor::Cursor;
 use super::insert::{
     Place, Shape, broken_path, insert_new, keep_finger, leaf_slot, locate, mark_dirty_runs,
     reshape, touch_path,
 };
 use super::lookup::{descend_by, descend_items, descend_to_change};
+use super::pair_cursor::ValuePlace;
 use super::remove::{drop_tree, rebalance, remove_at};
 use super::values::{Values, values_of};
 use super::{Pages, Path, Ref, Tree, TreeDesc};
@@ -208,8 +210,7 @@ fn make_tree<'v>(
     let order = tree.values.clone();
     let mut values = Tree::new(tree.desc.of_values(), order.clone(), order.clone());
     for item in items {
-        let mut inner = Path::default();
-        descend_items(&ws.view(), &values.desc, &order, item, &mut inner)?;
+        let inner = path_behind(ws, &values)?;
         insert_item(ws, &mut values, inner, item)?;
     }
     values.desc.modified = ws.txn();
@@ -217,6 +218,14 @@ fn make_tree<'v>(
     let place = store(ws, tree, path, ValueKind::Tree, &values.desc.to_bytes())?;
     mark_dirty_runs(ws.page_mut(place.slot)?);
     Ok(())
+}
+
+/// The way to the place behind the last item of a tree of values.
+fn path_behind(ws: &Workspace, values: &Tree) -> Result<Path> {
+    let mut cursor = Cursor::<_, Items<'_>>::new(ws.view(), &values.desc, values.order.clone());
+    cursor.last()?;
+    cursor.step_behind();
+    Ok(cursor.into_path())
 }
 
 /// Stores the changed descriptor of the tree of values at the end of a touched path.
@@ -254,22 +263,39 @@ pub(crate) fn remove_pair(
         return Ok(false);
     }
     let at = path.last().ok_or_else(broken_path)?.page;
-    let order = tree.values.clone();
-    let (values, max) = values_at(ws, &path)?;
-    match values {
-        Values::One(own) => {
-            if !order.compare(value, own).is_eq() {
-                return Ok(false);
-            }
-            remove_at(ws, tree, &mut path)?;
-            return Ok(true);
-        }
+    let order = &tree.values;
+    let place = match values_at(ws, &path)?.0 {
+        Values::One(own) => order.compare(value, own).is_eq().then_some(ValuePlace::One),
         Values::Set(set) => {
-            let Ok(i) = set.search(&order, value).map_err(at.damaged())? else {
-                return Ok(false);
-            };
+            let found = set.search(order, value).map_err(at.damaged())?;
+            found.ok().map(ValuePlace::Set)
+        }
+        Values::Tree(desc) => {
+            let mut inner = Path::default();
+            let found = descend_items(&ws.view(), &desc, order, value, &mut inner)?;
+            found.then_some(ValuePlace::Tree(inner))
+        }
+    };
+    let Some(place) = place else { return Ok(false) };
+    remove_value_at(ws, tree, path, place)?;
+    Ok(true)
+}
+
+/// Removes the value at `place` among those of the entry at the end of `path`.
+pub(crate) fn remove_value_at(
+    ws: &mut Workspace,
+    tree: &mut Tree,
+    mut path: Path,
+    place: ValuePlace,
+) -> Result<()> {
+    tree.finger.reset();
+    let at = path.last().ok_or_else(broken_path)?.page;
+    let (values, max) = values_at(ws, &path)?;
+    match (values, place) {
+        (Values::One(_), ValuePlace::One) => return remove_at(ws, tree, &mut path),
+        (Values::Set(set), ValuePlace::Set(i)) => {
             let last = match set.count() {
-                2 => Some(set.item(1 - i).map_err(at.damaged())?.to_vec()),
+                2 => Some(set.item(1 - i.min(1)).map_err(at.damaged())?.to_vec()),
                 _ => None,
             };
             touch_path(ws, tree, &mut path)?;
@@ -278,20 +304,18 @@ pub(crate) fn remove_pair(
                 None => shrink_set(ws, tree, path, i)?,
             }
         }
-        Values::Tree(desc) => {
-            let mut inner = Path::default();
-            if !descend_items(&ws.view(), &desc, &order, value, &mut inner)? {
-                return Ok(false);
-            }
+        (Values::Tree(desc), ValuePlace::Tree(mut inner)) => {
             touch_path(ws, tree, &mut path)?;
+            let order = tree.values.clone();
             let mut values = Tree::new(desc, order.clone(), order);
             remove_at(ws, &mut values, &mut inner)?;
             shrink_tree(ws, tree, path, max, &desc, &values.desc)?;
         }
+        _ => return Err(broken_path()),
     }
     tree.desc.entries = tree.desc.entries.saturating_sub(1);
     tree.desc.modified = ws.txn();
-    Ok(true)
+    Ok(())
 }
 
 /// Replaces the value of the entry at the end of a touched path by a shorter one, and looks after

@@ -162,7 +162,7 @@ pub(crate) fn rank_of_pair<'p, P: Pages<'p>>(
     let found = super::lookup::get_entry(pages, &tree.desc, &tree.order, key)?;
     let Some((at, entry)) = found else { return Ok(before) };
     let among = match values_of(pages, at, &entry)? {
-        Values::One(own) => u64::from(tree.values.compare(own, value).is_lt()),
+        Values::One(own) => u64::from(tree.values.compare(value, own).is_gt()),
         Values::Set(set) => {
             let (Ok(i) | Err(i)) = set.search(&tree.values, value).map_err(at.damaged())?;
             i as u64

@@ -99,7 +99,7 @@ impl<'p> Values<'p> {
         value: &[u8],
     ) -> Result<Option<&'p [u8]>> {
         match self {
-            Values::One(own) => Ok(order.compare(own, value).is_eq().then_some(*own)),
+            Values::One(own) => Ok(order.compare(value, own).is_eq().then_some(*own)),
             Values::Set(set) => match set.search(order, value).map_err(at.damaged())? {
                 Ok(i) => set.item(i).map_err(at.damaged()).map(Some),
                 Err(_) => Ok(None),

@@ -16,6 +16,7 @@ pub struct OwnLimit {
     pub hard: u64,
 }
 
+#[doc(hidden)]
 impl WriteTxn {
     /// From now on this bounds the file, whatever its geometry says. If the transaction changes
     /// anything the bound is stored, unless a greater one is.

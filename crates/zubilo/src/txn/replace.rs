@@ -45,7 +45,7 @@ impl WriteTxn {
             return Ok(());
         }
         let cursors = self.cursors_on(index, key, Some(old))?;
-        let same = self.tree(index).values.compare(old, new).is_eq();
+        let same = self.tree(index).values.compare(new, old).is_eq();
         if same {
             // The same for the caller's order, but other bytes.
             self.delete_value(index, key, old)?;

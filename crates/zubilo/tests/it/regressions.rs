@@ -267,7 +267,8 @@ fn a_tail_that_was_cut_without_a_word_is_not_written_through_the_map() {
 /// The real file; cutting it works and is reported to have failed.
 struct FailsAfterCut(Box<dyn DataFile>);
 
-impl DataFile for FailsAfterCut {
+// SAFETY: the file inside keeps the promises.
+unsafe impl DataFile for FailsAfterCut {
     fn base(&self) -> *const u8 {
         self.0.base()
     }

@@ -69,7 +69,8 @@ impl Counted {
     }
 }
 
-impl DataFile for Counted {
+// SAFETY: the file that it counts for keeps the promises.
+unsafe impl DataFile for Counted {
     fn base(&self) -> *const u8 {
         self.file.base()
     }

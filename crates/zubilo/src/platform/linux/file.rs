@@ -102,7 +102,8 @@ impl File {
     }
 }
 
-impl DataFile for File {
+// SAFETY: the map is made once for the life of the file and covers its length; nobody else writes it.
+unsafe impl DataFile for File {
     fn base(&self) -> *const u8 {
         self.map.base.as_ptr()
     }

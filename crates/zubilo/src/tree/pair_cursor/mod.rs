@@ -7,9 +7,10 @@
 //!
 //! [`Position`] is a cursor without its pages, to be kept while the pages may not be borrowed.
 //!
-//! Here is where a cursor stands and what is there; `steps`, `seek` and `packed` move it, `values` is the
+//! Here is where a cursor stands and what is there; `steps`, `seek`, `near` and `packed` move it, `values` is the
 //! place among the values of one record.
 
+mod near;
 mod packed;
 mod seek;
 mod steps;
@@ -24,9 +25,11 @@ use super::cursor::Cursor;
 use super::lookup::value_of;
 use super::values::{Values, values_of};
 use super::{Pages, Path, Ref, Tree};
-use values::{ValueCursor, ValuePlace};
+use values::ValueCursor;
 
+pub(crate) use near::Successor;
 pub use seek::Seek;
+pub(crate) use values::ValuePlace;
 
 /// A key and its value.
 pub(crate) type Pair<'p> = (&'p [u8], &'p [u8]);
@@ -66,6 +69,11 @@ pub(crate) struct Position {
 }
 
 impl Position {
+    /// Behind the last record.
+    pub(crate) fn end() -> Position {
+        Position { stand: Stand::End, eof: true, ..Position::default() }
+    }
+
     /// Of a cursor whose record is kept elsewhere.
     pub(crate) fn parked(mark: Mark, eof: bool) -> Position {
         Position { stand: Stand::On, mark, eof, ..Position::default() }

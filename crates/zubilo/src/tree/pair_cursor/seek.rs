@@ -177,7 +177,7 @@ impl<'p, P: Pages<'p>> PairCursor<'p, P> {
 
     /// To the first value that is not less than `value`, or behind the last one; whether it equals
     /// `value`. The keys' cursor stands on a record.
-    fn seek_value(&mut self, value: &[u8]) -> Result<bool> {
+    pub(super) fn seek_value(&mut self, value: &[u8]) -> Result<bool> {
         let Some(record) = self.record()? else { return Ok(false) };
         let (values, found) = ValueCursor::at_value(self.pages, record, &self.order, value)?;
         self.values = values;

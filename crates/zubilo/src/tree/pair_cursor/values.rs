@@ -20,7 +20,7 @@ pub(super) type Behind = bool;
 
 /// The same without the pages.
 #[derive(Clone, Debug, Default)]
-pub(super) enum ValuePlace {
+pub(crate) enum ValuePlace {
     /// On the only value.
     #[default]
     One,
@@ -28,6 +28,18 @@ pub(super) enum ValuePlace {
     Behind,
     Set(usize),
     Tree(Path),
+}
+
+impl ValuePlace {
+    /// Which of the values it is, or was in its leaf.
+    pub(super) fn index(&self) -> usize {
+        match self {
+            ValuePlace::One => 0,
+            ValuePlace::Behind => 1,
+            ValuePlace::Set(i) => *i,
+            ValuePlace::Tree(path) => path.last().map_or(0, |step| step.index as usize),
+        }
+    }
 }
 
 impl<'p, P: Pages<'p>> ValueCursor<'p, P> {

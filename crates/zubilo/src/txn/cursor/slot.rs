@@ -3,7 +3,7 @@
 
 use crate::dirty::View;
 use crate::error::Result;
-use crate::tree::pair_cursor::{Mark, PairCursor, Position, Stand};
+use crate::tree::pair_cursor::{Mark, PairCursor, Position, Stand, Successor};
 use crate::tree::{Pages, Tree};
 
 /// The place of a cursor.
@@ -20,6 +20,8 @@ pub(in crate::txn) struct Slot {
     value: Vec<u8>,
     /// Of a parked cursor: on this value, behind the key's values, or just on the key.
     at: At,
+    /// In a caller's order: where it was, to look for the record by its bytes; see `near`.
+    near: Option<Box<Position>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +68,62 @@ impl Slot {
         Ok(cursor)
     }
 
+    /// As `resume`, and a caller's function is not asked: the record is looked for by its bytes, near
+    /// where it was.
+    pub(in crate::txn) fn near<'w, P: Pages<'w>>(
+        &mut self,
+        pages: P,
+        tree: &Tree,
+    ) -> Result<PairCursor<'w, P>> {
+        let Some(near) = self.near.take().filter(|_| self.parked) else {
+            return self.resume(pages, tree);
+        };
+        let mut cursor = PairCursor::new(pages, tree);
+        let value = (self.at == At::Value).then_some(&self.value[..]);
+        let found = cursor.seek_near(&near, &self.key, value, self.at == At::Behind)?;
+        let position = std::mem::take(&mut self.position);
+        self.parked = false;
+        if found || (position.mark == Mark::Key && cursor.mark() == Mark::Value) {
+            cursor.set_flags(position.mark, position.eof);
+        }
+        Ok(cursor)
+    }
+
+    /// Keeps the way to a cursor in a caller's order beside what `note` keeps.
+    pub(in crate::txn) fn note_near<'w, P: Pages<'w>>(
+        &mut self,
+        cursor: &PairCursor<'w, P>,
+    ) -> Result<()> {
+        self.note(cursor)?;
+        if self.parked && cursor.is_custom() {
+            self.near = Some(Box::new(cursor.place()));
+        }
+        Ok(())
+    }
+
+    /// Whether the parked cursor stands on a pair with these bytes, or without a value on this key.
+    pub(in crate::txn) fn is_noted(&self, key: &[u8], value: Option<&[u8]>) -> bool {
+        let on = |value| self.at == At::Value && self.value == value;
+        self.parked && self.key == key && value.is_none_or(on)
+    }
+
+    /// The pair under it was removed at `near`: before what followed.
+    pub(in crate::txn) fn place_before(&mut self, next: Option<&Successor>, near: &Position) {
+        let before_record = self.position.mark == Mark::Key;
+        self.forget();
+        let Some(next) = next else {
+            self.position = Position::end();
+            return;
+        };
+        let mark = if before_record { Mark::Key } else { next.mark };
+        self.place_on(&next.key, next.value.as_deref());
+        if next.value.is_none() && next.mark == Mark::Value {
+            self.at = At::Behind;
+        }
+        self.position = Position::parked(mark, false);
+        self.near = Some(Box::new(near.clone()));
+    }
+
     /// The cursor at the place that `note` has kept, as often as wanted.
     pub(super) fn again<'w, P: Pages<'w>>(
         &self,
@@ -82,6 +140,7 @@ impl Slot {
     pub(super) fn forget(&mut self) {
         self.position = Position::default();
         self.parked = false;
+        self.near = None;
     }
 
     /// Whether it stands on a record, or behind the last one.
@@ -157,6 +216,7 @@ impl Slot {
         self.at = if value.is_some() { At::Value } else { At::Key };
         self.position = Position::parked(Mark::None, false);
         self.parked = true;
+        self.near = None;
     }
 
     /// Where it is parked on a value another one is now.

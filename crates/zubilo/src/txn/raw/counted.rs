@@ -50,10 +50,12 @@ macro_rules! counting {
     };
 }
 
+#[doc(hidden)]
 impl ReadTxn {
     counting!(&RawTable; this, table => (this.snapshot(), table.tree()));
 }
 
+#[doc(hidden)]
 impl WriteTxn {
     counting!(usize; this, table => {
         this.check()?;

@@ -6,15 +6,15 @@
 //! it where it was, unless they say otherwise.
 
 use crate::dirty::View;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::page::{ValueKind, entry_at};
-use crate::tree::Snapshot;
-use crate::tree::pair_cursor::{Mark, PairCursor, Seek, Stand};
+use crate::tree::pair_cursor::{Mark, PairCursor, Position, Seek, Stand, Successor};
+use crate::tree::{Snapshot, pairs, remove};
 use crate::txn::cursor::Slot;
 use crate::txn::read::ReadTxn;
 use crate::txn::write::WriteTxn;
 
-use super::RawTable;
+use super::{NAMES, RawTable};
 
 /// A key and a value.
 pub type RawPair<'p> = (&'p [u8], &'p [u8]);
@@ -41,6 +41,15 @@ struct Quick {
 /// The place of a cursor that is not attached.
 #[derive(Clone)]
 pub struct RawPlace(Slot);
+
+/// What [`RawCursor::remove`] has removed, and what followed.
+pub struct RawRemoved {
+    key: Vec<u8>,
+    /// None where it was a key with all it had.
+    value: Option<Vec<u8>>,
+    next: Option<Successor>,
+    near: Position,
+}
 
 #[derive(Default)]
 enum At {
@@ -137,7 +146,7 @@ impl RawCursor {
         // SAFETY: the caller vouches for the life of the snapshot.
         let pages =
             unsafe { std::mem::transmute::<Snapshot<'_>, Snapshot<'static>>(txn.snapshot()) };
-        self.at = At::Read(self.slot.resume(pages, table.tree())?);
+        self.at = At::Read(self.slot.near(pages, table.tree())?);
         Ok(())
     }
 
@@ -149,7 +158,7 @@ impl RawCursor {
     pub unsafe fn attach_write(&mut self, txn: &WriteTxn, table: usize) -> Result<()> {
         // SAFETY: the caller vouches that nothing is changed while the view is used.
         let pages = unsafe { std::mem::transmute::<View<'_>, View<'static>>(txn.ws.view()) };
-        self.at = At::Write(self.slot.resume(pages, txn.tree(table))?);
+        self.at = At::Write(self.slot.near(pages, txn.tree(table))?);
         Ok(())
     }
 
@@ -158,8 +167,8 @@ impl RawCursor {
         self.settle();
         match std::mem::take(&mut self.at) {
             At::Detached => Ok(()),
-            At::Read(cursor) => self.slot.note(&cursor),
-            At::Write(cursor) => self.slot.note(&cursor),
+            At::Read(cursor) => self.slot.note_near(&cursor),
+            At::Write(cursor) => self.slot.note_near(&cursor),
         }
     }
 
@@ -191,15 +200,72 @@ impl RawCursor {
         !self.is_attached() && self.slot.stands_on(txn.tree(table), key, value)
     }
 
+    /// Whether it is parked on a pair with these bytes, or without a value on this key.
+    pub fn is_noted(&self, key: &[u8], value: Option<&[u8]>) -> bool {
+        !self.is_attached() && self.slot.is_noted(key, value)
+    }
+
+    /// Removes the pair on which it is parked, or with `all` the key with all its values. It is found by
+    /// its place: no function of the caller's is asked. None where it stands on no pair. The cursor
+    /// stays on what is gone until [`RawCursor::follow`].
+    pub fn remove(
+        &mut self,
+        txn: &mut WriteTxn,
+        table: usize,
+        all: bool,
+    ) -> Result<Option<RawRemoved>> {
+        self.park()?;
+        if table == NAMES {
+            return Err(Error::Incompatible("names of tables are not removed so"));
+        }
+        // Pages may be written out: the place is looked for behind that.
+        txn.change(table)?;
+        let (removed, near) = {
+            let tree = txn.tree(table);
+            let cursor = self.slot.clone().near(txn.ws.view(), tree)?;
+            let value = match cursor.pair()? {
+                Some((_, value)) if cursor.has_duplicates() && !all => Some(value.to_vec()),
+                None if !all => return Ok(None),
+                _ => None,
+            };
+            let Some(key) = cursor.key()? else { return Ok(None) };
+            let (key, next) = (key.to_vec(), cursor.successor(all)?);
+            let near = cursor.detach();
+            (RawRemoved { key, value, next, near: near.clone() }, near)
+        };
+        let whole = removed.value.is_none();
+        txn.guarded(|txn| {
+            let (ws, tree) = txn.parts(table);
+            let (mut path, place) = near.into_way();
+            match whole {
+                true => remove::remove_at(ws, tree, &mut path),
+                false => pairs::remove_value_at(ws, tree, path, place),
+            }
+        })?;
+        Ok(Some(removed))
+    }
+
+    /// Where it is parked on what was removed it stands before what followed.
+    pub fn follow(&mut self, removed: &RawRemoved) {
+        if self.is_noted(&removed.key, removed.value.as_deref()) {
+            self.slot.place_before(removed.next.as_ref(), &removed.near);
+        }
+    }
+
     /// Its place, parked.
     pub fn place(&mut self) -> Result<RawPlace> {
         self.park()?;
         Ok(RawPlace(self.slot.clone()))
     }
 
+    /// A cursor at a place of another.
+    pub fn at(place: RawPlace) -> RawCursor {
+        RawCursor { at: At::Detached, slot: place.0, quick: Quick::default() }
+    }
+
     /// Back to a place of before.
     pub fn restore(&mut self, place: RawPlace) {
-        *self = RawCursor { at: At::Detached, slot: place.0, quick: Quick::default() };
+        *self = RawCursor::at(place);
     }
 
     /// Where it is, if it is attached.
@@ -235,6 +301,11 @@ impl RawCursor {
         first_value = edge_value(false);
         /// To the last value of this key.
         last_value = edge_value(true);
+    }
+
+    /// Whether something was deleted where it stands, and no move has followed.
+    pub fn is_before(&mut self) -> bool {
+        on!(self, c, false => c.mark() != Mark::None)
     }
 
     /// The key under the cursor, also behind its values.

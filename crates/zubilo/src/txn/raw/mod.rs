@@ -120,6 +120,7 @@ fn find<'p, P: Pages<'p>>(pages: &P, names: &Tree, name: &[u8]) -> Result<Named<
 /// Pages as runs of first page and number, ascending.
 pub type Runs = Vec<(u64, u64)>;
 
+#[doc(hidden)]
 impl Env {
     /// Process, thread and snapshot of each reader; of those that were parked, no snapshot.
     pub fn raw_readers(&self) -> Vec<(u32, u64, Option<u64>)> {
@@ -145,9 +146,12 @@ impl Env {
     }
 
     /// Takes over what others have committed to a store that is open without a lock file, whose
-    /// users take turns by means of their own. No transaction of this process may write or begin
-    /// meanwhile.
-    pub fn raw_adopt(&self) -> Result<()> {
+    /// users take turns by means of their own.
+    ///
+    /// # Safety
+    /// No transaction of this process writes or begins meanwhile: it could take up a root of before, whose
+    /// pages others reuse.
+    pub unsafe fn raw_adopt(&self) -> Result<()> {
         crate::env::adopt(&self.inner)
     }
 }

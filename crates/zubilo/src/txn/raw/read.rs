@@ -32,6 +32,7 @@ impl RawTable {
     }
 }
 
+#[doc(hidden)]
 impl ReadTxn {
     /// As `WriteTxn::raw_mark`.
     pub fn raw_mark(&self) -> u64 {
@@ -101,7 +102,11 @@ impl ReadTxn {
     }
 
     /// Ends the pin of the snapshot and keeps the reader slot, until [`ReadTxn::raw_renew`].
-    pub fn raw_park(&mut self) {
+    ///
+    /// # Safety
+    /// Writers may overwrite what the snapshot shows from now on: nothing is read of it, through this
+    /// transaction or through what was made from it, before `raw_renew` has succeeded.
+    pub unsafe fn raw_park(&mut self) {
         self.park();
     }
 

@@ -9,6 +9,7 @@ use crate::txn::write::WriteTxn;
 use super::counted::RawRange;
 use super::{NAMES, Named, RawCompare, TableInfo, find, set_orders, value_of};
 
+#[doc(hidden)]
 impl WriteTxn {
     /// What `name` stands for; a table gets a number, which it keeps in this transaction.
     pub fn raw_find(&mut self, name: &[u8]) -> Result<Named<usize>> {
@@ -117,6 +118,11 @@ impl WriteTxn {
     /// As [`WriteTxn::is_dirty`], of the byte at an address.
     pub fn raw_is_dirty(&self, at: *const u8) -> bool {
         self.ws.is_dirty(at)
+    }
+
+    /// Whether two keys are the same in a table's order.
+    pub fn raw_is_same_key(&self, table: usize, a: &[u8], b: &[u8]) -> bool {
+        self.tree(table).order.compare(a, b).is_eq()
     }
 
     /// Whether two values are the same in a table's order.

@@ -135,7 +135,8 @@ impl MemoryFile {
     }
 }
 
-impl DataFile for MemoryFile {
+// SAFETY: the memory is mapped once, as long as told, and only the engine writes to it.
+unsafe impl DataFile for MemoryFile {
     fn base(&self) -> *const u8 {
         self.0.base
     }
