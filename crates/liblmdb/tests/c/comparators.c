@@ -93,7 +93,7 @@ static void in_all_calls(MDB_txn *txn, MDB_dbi dbi, int dup, unsigned seed)
 	unsigned i, values = dup ? 300 : 1, keys = dup ? 20 : 600;
 	OK(mdb_cursor_open(txn, dbi, &a));
 	OK(mdb_cursor_open(txn, dbi, &b));
-	for (i = 0; i < keys * (dup ? 100u : 3u); i++) {
+	for (i = 0; i < keys * (dup ? 60u : 2u); i++) {
 		unsigned r = seed = seed * 1103515245u + 12345u, op = (r >> 8) % 18;
 		int rc = 0;
 		/* One key gets most values: its set becomes a tree. */
@@ -140,25 +140,25 @@ static void stays(MDB_txn *txn, MDB_dbi dbi)
 	MDB_val k, v;
 	unsigned i;
 	OK(mdb_drop(txn, dbi, 0));
-	for (i = 0; i < 3000; i++) {
+	for (i = 0; i < 900; i++) {
 		give(1, i);
 		OK(mdb_put(txn, dbi, key, data, MDB_NODUPDATA));
 	}
 	OK(mdb_cursor_open(txn, dbi, &on));
-	give(1, 1500);
+	give(1, 450);
 	OK(mdb_cursor_get(on, key, data, MDB_GET_BOTH));
-	for (i = 3000; i < 5000; i++) {
+	for (i = 900; i < 1500; i++) {
 		give(1, i);
 		OK(mdb_put(txn, dbi, key, data, 0));
 	}
-	for (i = 0; i < 5000; i++)
+	for (i = 0; i < 1500; i++)
 		if (i % 3 == 1) {
 			give(1, i);
 			OK(mdb_del(txn, dbi, key, data));
 		}
 	nothing();
 	OK(mdb_cursor_get(on, &k, &v, MDB_GET_CURRENT));
-	give(1, 1500);
+	give(1, 450);
 	MUST(v.mv_size == data->mv_size && memcmp(v.mv_data, data->mv_data, v.mv_size) == 0);
 	mdb_cursor_close(on);
 }
@@ -176,7 +176,7 @@ int main(int argc, char **argv)
 	OK(mdb_env_set_mapsize(env, 64 << 20));
 	OK(mdb_env_set_maxdbs(env, 4));
 	OK(mdb_env_open(env, argv[1], MDB_NOSYNC, 0644));
-	for (round = 1; round < 6; round++) {
+	for (round = 1; round < 3; round++) {
 		OK(mdb_txn_begin(env, NULL, 0, &txn));
 		OK(mdb_dbi_open(txn, "one", MDB_CREATE, &dbis[0]));
 		OK(mdb_dbi_open(txn, "many", MDB_CREATE | MDB_DUPSORT, &dbis[1]));
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
 		OK(mkdir(copy, 0755));
 		OK(mdb_env_copy2(env, copy, round % 2 ? MDB_CP_COMPACT : 0));
 	}
-	MUST(wrong == 0 && calls > 10000);
+	MUST(wrong == 0 && calls > 5000);
 	mdb_env_close(env);
 	return 0;
 }

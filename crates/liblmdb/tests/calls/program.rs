@@ -417,19 +417,7 @@ impl Program {
                     cursor.before.push((cursor.place.clone(), cursor.at_end));
                 }
             }
-            Step::Commit | Step::Abort => {
-                let (level, committed) =
-                    (self.levels, outcome.code == 0 && matches!(step, Step::Commit));
-                self.cursors.retain(|cursor| cursor.level < level);
-                self.levels -= 1;
-                for cursor in &mut self.cursors {
-                    let before = cursor.before.pop().expect("the level began");
-                    if !committed {
-                        (cursor.place, cursor.at_end) = before;
-                    }
-                }
-                self.dead = matches!(step, Step::Commit) && outcome.code != 0 && self.levels > 0;
-            }
+            Step::Commit | Step::Abort => self.ended(step, outcome),
             Step::OpenTable(_) if outcome.code == 0 => self.extra += 1,
             Step::OpenCursor(table) if outcome.code == 0 => self.cursors.push(OpenCursor {
                 level: self.levels,
@@ -441,28 +429,7 @@ impl Program {
             Step::CloseCursor(i) => drop(self.cursors.remove(*i)),
             Step::CursorGet { cursor, key, op, .. } => self.moved(*cursor, key, *op, outcome),
             Step::CursorPut { cursor, key, flags, .. } => {
-                let own = *cursor;
-                let was = self.cursors[own].place.clone();
-                self.changed(self.cursors[own].table, Some(key));
-                let appended = flags & APPEND != 0;
-                let cursor = &mut self.cursors[own];
-                cursor.place = match (outcome.code, &was) {
-                    // LMDB does not forget then that something was deleted.
-                    (KEYEXIST, Place::Deleted | Place::ValueDeleted) => Place::Unknown,
-                    (KEYEXIST, _) if flags & (NOOVERWRITE | APPEND) == NOOVERWRITE => {
-                        match &outcome.value {
-                            Arg::Bytes(held) => Place::On(Some((key.to_vec(), held.clone()))),
-                            Arg::Same => Place::On(None),
-                        }
-                    }
-                    (0 | KEYEXIST, _) => Place::On(None),
-                    (EINVAL, was) => was.clone(),
-                    _ => Place::Unknown,
-                };
-                cursor.at_end |= appended;
-                if flags & MULTIPLE != 0 {
-                    self.past[self.cursors[own].table] = true;
-                }
+                self.stored(*cursor, key, *flags, outcome)
             }
             Step::CursorDel(cursor, _) => {
                 let own = *cursor;
@@ -484,17 +451,7 @@ impl Program {
                     .for_each(|cursor| cursor.place = Place::Unknown);
             }
             Step::Del(table, key, Some(value)) if outcome.code == 0 => {
-                // One of several: the next step leads to the one behind.
-                let gone = Place::On(Some((key.to_vec(), value.to_vec())));
-                let on: Vec<bool> =
-                    self.cursors.iter().map(|c| c.place == gone && !c.at_end).collect();
-                self.changed(*table, None);
-                let many = TABLES.get(*table).is_some_and(|table| table.1 & DUPSORT != 0);
-                for (cursor, on) in self.cursors.iter_mut().zip(on) {
-                    if on && many && cursor.table == *table {
-                        cursor.place = Place::ValueDeleted;
-                    }
-                }
+                self.removed(*table, key, value)
             }
             Step::Del(table, ..) | Step::Drop(table) if outcome.code == 0 => {
                 self.changed(*table, None);
@@ -514,6 +471,56 @@ impl Program {
             self.past[table] = true;
         }
         self.dead |= outcome.code == BAD_TXN && !matches!(step, Step::InParent(_));
+    }
+
+    fn ended(&mut self, step: &Step, outcome: &Outcome) {
+        let (level, committed) = (self.levels, outcome.code == 0 && matches!(step, Step::Commit));
+        self.cursors.retain(|cursor| cursor.level < level);
+        self.levels -= 1;
+        for cursor in &mut self.cursors {
+            let before = cursor.before.pop().expect("the level began");
+            if !committed {
+                (cursor.place, cursor.at_end) = before;
+            }
+        }
+        self.dead = matches!(step, Step::Commit) && outcome.code != 0 && self.levels > 0;
+    }
+
+    fn stored(&mut self, own: usize, key: &[u8], flags: c_uint, outcome: &Outcome) {
+        let was = self.cursors[own].place.clone();
+        self.changed(self.cursors[own].table, Some(key));
+        let appended = flags & APPEND != 0;
+        let cursor = &mut self.cursors[own];
+        cursor.place = match (outcome.code, &was) {
+            // LMDB does not forget then that something was deleted.
+            (KEYEXIST, was) if !matches!(was, Place::On(_) | Place::Nowhere) => Place::Unknown,
+            (KEYEXIST, _) if flags & (NOOVERWRITE | APPEND) == NOOVERWRITE => {
+                match &outcome.value {
+                    Arg::Bytes(held) => Place::On(Some((key.to_vec(), held.clone()))),
+                    Arg::Same => Place::On(None),
+                }
+            }
+            (0 | KEYEXIST, _) => Place::On(None),
+            (EINVAL, was) => was.clone(),
+            _ => Place::Unknown,
+        };
+        cursor.at_end |= appended;
+        if flags & MULTIPLE != 0 {
+            self.past[self.cursors[own].table] = true;
+        }
+    }
+
+    fn removed(&mut self, table: usize, key: &[u8], value: &[u8]) {
+        // One of several: the next step leads to the one behind.
+        let gone = Place::On(Some((key.to_vec(), value.to_vec())));
+        let on: Vec<bool> = self.cursors.iter().map(|c| c.place == gone && !c.at_end).collect();
+        self.changed(table, None);
+        let many = TABLES.get(table).is_some_and(|table| table.1 & DUPSORT != 0);
+        for (cursor, on) in self.cursors.iter_mut().zip(on) {
+            if on && many && cursor.table == table {
+                cursor.place = Place::ValueDeleted;
+            }
+        }
     }
 
     fn moved(&mut self, cursor: usize, key: &[u8], op: c_uint, outcome: &Outcome) {
