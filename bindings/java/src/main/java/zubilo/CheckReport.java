@@ -1,0 +1,32 @@
+package zubilo;
+
+import java.util.List;
+
+/**
+ * What a check has found.
+ *
+ * @param snapshot number of the commit that was checked
+ * @param tables tables
+ * @param entries records in all tables
+ * @param pages pages up to the last one ever used
+ * @param leafPages pages with records
+ * @param branchPages pages above them
+ * @param runPages pages of large values
+ * @param bookPages pages of the free-space log
+ * @param freePages pages that can be used at once
+ * @param retiredPages dead pages that somebody may still see
+ * @param problemCount how many problems there are, at most 1000
+ * @param problems the problems as text, as many as fit 256 KiB
+ */
+public record CheckReport(long snapshot, long tables, long entries, long pages, long leafPages, long branchPages,
+        long runPages, long bookPages, long freePages, long retiredPages, long problemCount,
+        List<String> problems) {
+    /**
+     * Whether nothing is wrong.
+     *
+     * @return true without problems
+     */
+    public boolean isOk() {
+        return problemCount == 0;
+    }
+}

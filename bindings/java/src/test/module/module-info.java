@@ -1,0 +1,4 @@
+/** A program that uses the store as a module. */
+module app {
+    requires zubilo;
+}
