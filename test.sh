@@ -72,6 +72,7 @@ if [ -f crates/sim/Cargo.toml ]; then
     step "simulated disk" sim_short
     step "planted bugs" planted_bugs
 fi
+step "Java package" limit bindings/java/test.sh
 step "instruction counts" limit tools/instructions.sh
 step "models" loom_models # the last one: it changes the environment
 finish

@@ -4,6 +4,7 @@
 # missing is installed. Where there is none and none can be had this says so loudly and succeeds.
 set -u
 cd "$(dirname "$0")" || exit 1
+. ../../tools/steps.sh
 
 # version HOME: the JDK's main version, if there is one.
 version() {
@@ -27,11 +28,9 @@ find_jdk() {
 # install PACKAGE...: tries each until one works.
 install() {
     command -v apt-get >/dev/null || return 1
-    local root="" package
-    [ "$(id -u)" -eq 0 ] || root="sudo"
-    $root apt-get update -q >/dev/null 2>&1
+    local package
     for package in "$@"; do
-        $root apt-get install -qy "$package" >/dev/null 2>&1 && return 0
+        install_packages "$package" >/dev/null 2>&1 && return 0
     done
     return 1
 }
@@ -56,6 +55,7 @@ echo "native library: lints and tests"
 (cd native && cargo fmt --check && cargo clippy --quiet --release --all-targets -- -D warnings)
 (cd native && ZUBILO_SHARED=$shared/from-rust cargo test --quiet --release)
 
+rm -rf target/failsafe-reports*
 echo "package: build, tests on $jdk${old:+ and $old}"
 ZUBILO_SHARED_FOLDER=$shared mvn -B -q ${old:+-Djdk17="$old"} verify
 (cd native && ZUBILO_SHARED=$shared/from-java cargo test --quiet --release --test encodings)

@@ -301,6 +301,36 @@ final class Engines {
         }
     }
 
+    /** MVStore's byte arrays have no order of their own. */
+    private static final class Ordered extends org.h2.mvstore.type.BasicDataType<byte[]> {
+        static final Ordered INSTANCE = new Ordered();
+
+        @Override
+        public int compare(byte[] a, byte[] b) {
+            return java.util.Arrays.compareUnsigned(a, b);
+        }
+
+        @Override
+        public int getMemory(byte[] value) {
+            return ByteArrayDataType.INSTANCE.getMemory(value);
+        }
+
+        @Override
+        public void write(org.h2.mvstore.WriteBuffer out, byte[] value) {
+            ByteArrayDataType.INSTANCE.write(out, value);
+        }
+
+        @Override
+        public byte[] read(ByteBuffer in) {
+            return ByteArrayDataType.INSTANCE.read(in);
+        }
+
+        @Override
+        public byte[][] createStorage(int size) {
+            return new byte[size][];
+        }
+    }
+
     private static final class Mv implements Engine {
         private final MVStore store;
         private final MVMap<byte[], byte[]> map;
@@ -308,7 +338,7 @@ final class Engines {
         Mv(Path dir) {
             store = new MVStore.Builder().fileName(dir.resolve("store").toString()).cacheSize(1024)
                     .autoCommitDisabled().open();
-            map = store.openMap("t", new MVMap.Builder<byte[], byte[]>().keyType(ByteArrayDataType.INSTANCE)
+            map = store.openMap("t", new MVMap.Builder<byte[], byte[]>().keyType(Ordered.INSTANCE)
                     .valueType(ByteArrayDataType.INSTANCE));
         }
 

@@ -201,7 +201,7 @@ fn check(env: &Env, out: &mut Output<'_>) -> Answer {
         report.leaf_pages,
         report.branch_pages,
         report.run_pages,
-        report.book_pages,
+        report.free_space_log_pages,
         report.free_pages,
         report.retired_pages,
     ] {

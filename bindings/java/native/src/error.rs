@@ -51,6 +51,7 @@ fn kind(error: &Error) -> (i32, i64, i64) {
         Error::Incompatible(_) => (18, 0, 0),
         Error::TxnBroken => (19, 0, 0),
         Error::Stopped => (20, 0, 0),
+        Error::NoNestedLevel => (22, 0, 0),
         _ => (0, 0, 0),
     }
 }

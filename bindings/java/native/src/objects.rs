@@ -212,9 +212,9 @@ impl Writing {
         }
         let txn = self.txn()?;
         if commit {
-            txn.commit_nested();
+            txn.commit_nested()?;
         } else {
-            txn.abort_nested();
+            txn.abort_nested()?;
         }
         let tables = self.levels.pop().unwrap_or_default();
         if !commit {

@@ -33,7 +33,7 @@ public final class Env implements AutoCloseable {
         readOnly = options.isReadOnly();
         long handle = options.open(path);
         turn = Turns.of(path);
-        ending = new Leaks.Handle(handle, "the store " + path, true, null);
+        ending = new Leaks.Handle(handle, "the store " + path, true, !readOnly, null);
         ending.watch(this);
     }
 

@@ -47,7 +47,8 @@ final class Failures {
             case 3: return new ZubiloException.Corrupted(text, a);
             case 4: return new ZubiloException.NotAStore(text);
             case 5: return new ZubiloException.NewerFormat(text);
-            case 6: return new ZubiloException.Invalid(text);
+            case 6:
+            case 22: return new ZubiloException.Invalid(text);
             case 7:
             case 8: return new ZubiloException.TooLong(text, a, b);
             case 9: return new ZubiloException.ManyValues(text);

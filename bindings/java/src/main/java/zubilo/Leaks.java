@@ -21,16 +21,23 @@ final class Leaks {
         final long handle;
         private final String what;
         private final Throwable opened;
+        /** Whether it is a store, and whether that is made durable. */
         private final boolean env;
+        private final boolean sync;
         /** What is given back when it has ended; may be null. */
         private final Runnable after;
         private final AtomicBoolean ended = new AtomicBoolean();
         private Cleaner.Cleanable cleanable;
 
-        Handle(long handle, String what, boolean env, Runnable after) {
+        Handle(long handle, String what, Runnable after) {
+            this(handle, what, false, false, after);
+        }
+
+        Handle(long handle, String what, boolean env, boolean sync, Runnable after) {
             this.handle = handle;
             this.what = what;
             this.env = env;
+            this.sync = sync;
             this.after = after;
             opened = TRACE ? new Throwable("opened here") : null;
         }
@@ -59,7 +66,7 @@ final class Leaks {
             if (!ended.compareAndSet(false, true)) {
                 return;
             }
-            long answer = env ? Native.close(handle, 1) : Native.end(handle);
+            long answer = env ? Native.close(handle, sync ? 1 : 0) : Native.end(handle);
             if (after != null) {
                 after.run();
             }

@@ -22,7 +22,7 @@ public final class ReadTxn extends Transaction {
         super(env, handle, owner);
         this.lifetime = lifetime;
         views = Native.isMapped() ? lifetime : null;
-        ending = new Leaks.Handle(handle, "a read transaction", false, null);
+        ending = new Leaks.Handle(handle, "a read transaction", null);
         ending.watch(lifetime.anchor());
     }
 

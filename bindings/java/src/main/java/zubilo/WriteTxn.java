@@ -13,7 +13,12 @@ import java.nio.charset.StandardCharsets;
  * <p>What it reads are copies, which stay valid.
  */
 public final class WriteTxn extends Transaction {
-    /** What a change does in a nested level. */
+    /**
+     * A change of the store.
+     *
+     * @param <T> what it gives
+     * @param <X> what it throws
+     */
     @FunctionalInterface
     public interface Change<T, X extends Exception> {
         /**
@@ -34,7 +39,7 @@ public final class WriteTxn extends Transaction {
     private WriteTxn(Env env, long handle, Thread owner, boolean part) {
         super(env, handle, owner);
         this.part = part;
-        ending = part ? null : new Leaks.Handle(handle, "a write transaction", false, env::writeEnded);
+        ending = part ? null : new Leaks.Handle(handle, "a write transaction", env::writeEnded);
         if (!part) {
             ending.watch(this);
         }

@@ -22,6 +22,7 @@ public class ZubiloException extends RuntimeException {
     /** A system call failed. */
     public static final class Io extends ZubiloException {
         private static final long serialVersionUID = 1L;
+        /** The system's number of the error. */
         private final int errno;
 
         Io(String message, long errno) {
@@ -51,6 +52,7 @@ public class ZubiloException extends RuntimeException {
     /** A page holds what no writer of this format writes. Check the store; restore it from a copy. */
     public static final class Corrupted extends ZubiloException {
         private static final long serialVersionUID = 1L;
+        /** Number of the damaged page. */
         private final long page;
 
         Corrupted(String message, long page) {
@@ -98,7 +100,9 @@ public class ZubiloException extends RuntimeException {
     /** A key, or one of many values of a key, is too long for this page size. */
     public static final class TooLong extends ZubiloException {
         private static final long serialVersionUID = 1L;
+        /** Bytes that were given. */
         private final long length;
+        /** Bytes at most. */
         private final long limit;
 
         TooLong(String message, long length, long limit) {
@@ -138,6 +142,7 @@ public class ZubiloException extends RuntimeException {
     /** The store has reached its upper bound. Abort, free something or raise the bound. */
     public static final class Full extends ZubiloException {
         private static final long serialVersionUID = 1L;
+        /** Bytes at most. */
         private final long limit;
 
         Full(String message, long limit) {
