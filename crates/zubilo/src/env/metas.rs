@@ -200,7 +200,9 @@ pub(crate) fn place_steady(data: &dyn DataFile, shared: &Shared, txn: u64, shift
     // A write that fails must not cost the newest commit its meta.
     let Some(free) = victim(shared) else { return Place::Full };
     set_slot(shared, free, txn, SlotState::Pending);
-    set_slot(shared, begun, txn, SlotState::Weak);
+    if free != begun || !has(Bug::NewestOverwritten) {
+        set_slot(shared, begun, txn, SlotState::Weak);
+    }
     Place::Write(free)
 }
 

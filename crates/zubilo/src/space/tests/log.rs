@@ -11,7 +11,7 @@ use twox_hash::XxHash3_64;
 
 const SHIFT: u32 = 7;
 const PAGE: usize = 1 << SHIFT;
-const LIMIT: u64 = 12_000;
+const LIMIT: u64 = 24_000;
 const START: u64 = 4;
 
 /// Pages of a store.
@@ -127,7 +127,8 @@ impl World {
             [Policy::Recent, Policy::Contiguous, Policy::Low][self.random.below(3) as usize];
         let many = if self.random.below(4) == 0 { 4_000 } else { 40 };
         let wanted = self.random.below(many.min(5_000u64.saturating_sub(self.used.len() as u64)));
-        let allocated = process.space.allocate(wanted, self.pages.policy, 0, LIMIT).expect("room");
+        let allocated =
+            process.space.allocate(wanted, self.pages.policy, 0, LIMIT / 2).unwrap_or_default();
         let mut released = Vec::new();
         for _ in 0..self.random.below(many.min(self.used.len() as u64 + 1)) {
             let at = self.random.below(self.used.len() as u64) as usize;
