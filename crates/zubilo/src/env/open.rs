@@ -40,6 +40,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
             Some(true) => WritableMap::Yes,
             Some(false) => WritableMap::No,
         },
+        large_calls: options.durability == Durability::Sync,
     };
     if options.read_only && options.lock_file {
         platform::prepare_shared_reading(path)?;

@@ -148,6 +148,9 @@ pub struct OpenFile {
     pub reserve: u64,
     /// Map the file for writing too; ignored with `read_only`.
     pub writable_map: WritableMap,
+    /// Hand much to the kernel in one call: a flush follows, beside which what small writes cost later
+    /// is little.
+    pub large_calls: bool,
 }
 
 /// Whether a file is mapped for writing too.

@@ -233,8 +233,7 @@ impl Space {
 
     fn take_recent(&mut self, pages: u64, taken: &mut Vec<Extent>) {
         let mut left = pages;
-        // The books need runs, which single holes are not: they would raise the end for ever. Low
-        // addresses first, the upper ones fall free, and the tail can be had again.
+        // Low addresses first, the upper ones fall free, and the tail can be had again.
         let many_holes = self.free_pages() > self.end / HOLES_SHARE;
         while left > 0
             && !many_holes
@@ -283,30 +282,37 @@ impl Space {
         got
     }
 
-    /// A window of `pages` pages near the sweep cursor with few pages in use, and how many those
-    /// are: what cleaning has to move to make the window one run. Samples a bounded number of words.
-    pub(crate) fn window(&self, pages: u64) -> Option<(Extent, u64)> {
+    /// Windows of `pages` pages with few pages in use, the emptiest first: what cleaning has to move
+    /// to make each one run. As many as have `room` free pages together, as far as no more than half of
+    /// a window is in use. Looks at a bounded number of words, each time at others.
+    pub(crate) fn windows(&mut self, pages: u64, room: u64) -> Vec<Extent> {
         const WORDS: u64 = 2048;
+        let mut found: Vec<(u64, Extent)> = Vec::new();
         if pages == 0 || pages > self.end {
-            return None;
+            return Vec::new();
         }
-        let samples = (WORDS / pages.div_ceil(64)).clamp(1, 64);
-        let mut best: Option<(Extent, u64)> = None;
-        let mut first = self.cursor;
+        let samples = (WORDS / pages.div_ceil(64)).clamp(1, 64).min(self.end / pages);
         for _ in 0..samples {
-            if first + pages > self.end {
-                first = 0;
+            if self.window_cursor + pages > self.end {
+                self.window_cursor = 0;
             }
-            let window = Extent { first, count: pages };
-            let used = pages - self.free.bits().count(first, pages);
+            let window = Extent { first: self.window_cursor, count: pages };
+            let free = self.free.bits().count(window.first, pages);
             // What was set aside empties by itself.
-            let hot = self.free.is_hot(first) || self.free.is_hot(window.end() - 1);
-            if !hot && best.is_none_or(|(_, least)| used < least) {
-                best = Some((window, used));
+            let hot = self.free.is_hot(window.first) || self.free.is_hot(window.end() - 1);
+            if !hot && free < pages && free >= pages.div_ceil(2) {
+                self.lacks_memory |= !append(&mut found, (free, window));
             }
-            first += pages;
+            self.window_cursor += pages;
         }
-        best
+        found.sort_unstable_by_key(|(free, window)| (std::cmp::Reverse(*free), window.first));
+        let mut left = room;
+        let chosen = found.into_iter().take_while(|(free, _)| {
+            let more = left > 0;
+            left = left.saturating_sub(*free);
+            more
+        });
+        chosen.map(|(_, window)| window).collect()
     }
 }
 

@@ -147,6 +147,8 @@ pub(crate) struct Space {
     cursor: u64,
     /// The same among the pages set aside for what is replaced often.
     hot_cursor: u64,
+    /// Where the search for windows to clean goes on.
+    window_cursor: u64,
     /// A vector to reuse: commits make and drop a bucket each.
     spare: Vec<Retired>,
     /// There was no memory for an entry: pages that are missing here must not be written down as such.

@@ -1,5 +1,5 @@
 //! Keeping runs long in an aged store: a commit that found no long run moves the few live leaves
-//! out of a nearly free window, so that later commits find it empty. The idea is that of the
+//! out of nearly free windows, so that later commits find them empty. The idea is that of the
 //! cleaner of a log-structured file system; what it moves are ordinary changes of the transaction.
 //!
 //! A leaf is found by its own bytes (table and first key) and believed only when a search from the
@@ -17,23 +17,18 @@ use super::write::{MAIN, WriteTxn};
 pub(super) const PIECES: usize = 2;
 /// Smallest and largest window, in pages.
 const WINDOW: std::ops::RangeInclusive<u64> = 16..=256;
-/// Moved leaves, as a share of the window.
-const MOVED_SHARE: u64 = 2;
 
 impl WriteTxn {
-    /// Moves the live leaves out of a window, if the last commit was scattered. `pages` is what this
-    /// commit writes without it.
+    /// Moves the live leaves out of windows, if the last commit was scattered: room for a commit like
+    /// this one, which writes `pages` without it.
     pub(super) fn clean(&mut self, pages: u64) -> Result<()> {
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         if !self.env.is_sync() || !std::mem::take(&mut state.scattered) {
             return Ok(());
         }
         let size = pages.saturating_mul(2).clamp(*WINDOW.start(), *WINDOW.end());
-        let Some((window, used)) = state.space.window(size) else { return Ok(()) };
-        if used == 0 || used > size / MOVED_SHARE {
-            return Ok(());
-        }
-        for page in window.first..window.first + window.count {
+        let windows = state.space.windows(size, pages);
+        for page in windows.into_iter().flat_map(|window| window.first..window.end()) {
             let live = self.state.as_ref().is_some_and(|s| !s.space.is_free(page));
             if live && page < self.base.end {
                 self.move_leaf(page)?;

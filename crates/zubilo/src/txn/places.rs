@@ -48,8 +48,8 @@ impl WriteTxn {
         let limit = self.env.page_limit(&geometry);
         let sizes = self.ws.run_sizes()?;
         let hot = match policy {
-            Policy::Contiguous => self.ws.arena().hot() as u64,
-            Policy::Recent | Policy::Low => 0,
+            Policy::Contiguous if pages <= LARGE => self.ws.arena().hot() as u64,
+            _ => 0,
         };
         let space = &mut state.space;
         let mut allocated = take(space, pages - hot, hot, policy, limit);
@@ -141,12 +141,19 @@ const SLACK_COMMITS: u64 = 16;
 /// The same, bounded, in pages.
 const SLACK_MAX: u64 = 2048;
 
-/// How far the file may grow to keep runs long: half the live data more than it has.
+/// Commits of more pages take runs of their own for hot and cold pages alike, and may leave more
+/// space unused: in less, moving what lies between the holes would cost more than it saves.
+const LARGE: u64 = 128;
+
+/// How far the file may grow to keep runs long: half the live data more than that, or, for large commits,
+/// three quarters and half of what readers hold back.
 fn grow_to(space: &Space, policy: Policy, pages: u64) -> u64 {
     match policy {
         Policy::Contiguous => {
-            let live = space.end() - space.free_pages() - space.retired_pages();
-            live + live / 2 + 64 + pages.saturating_mul(SLACK_COMMITS).min(SLACK_MAX)
+            let held = space.retired_pages();
+            let live = space.end() - space.free_pages() - held;
+            let room = if pages > LARGE { live / 4 * 3 + held / 2 } else { live / 2 };
+            live + room + 64 + pages.saturating_mul(SLACK_COMMITS).min(SLACK_MAX)
         }
         Policy::Recent | Policy::Low => 0,
     }

@@ -111,6 +111,7 @@ fn a_rejected_commit_never_comes_back() {
         mode: 0o644,
         reserve: 1 << 30,
         writable_map: WritableMap::No,
+        large_calls: false,
     };
     let open = |boot: u8, options: Options| {
         Env::open_parts(platform::open_data(&path, &how).unwrap().0, [boot; 16], options).unwrap()
@@ -246,6 +247,7 @@ fn a_tail_that_was_cut_without_a_word_is_not_written_through_the_map() {
         mode: 0o600,
         reserve: 1 << 30,
         writable_map: WritableMap::Yes,
+        large_calls: false,
     };
     let data = FailsAfterCut(platform::open_data(&path, &how).unwrap().0);
     let options = Options::new().geometry(geometry(|g| (g.shrink, g.growth) = (1 << 20, 1 << 20)));

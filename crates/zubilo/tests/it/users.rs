@@ -33,8 +33,14 @@ fn open(path: &Path, page_size: u32, rng: &mut Rng) -> User {
         Durability::NoSync => rng.pick(&[WritableMap::No, WritableMap::Yes]),
         _ => WritableMap::No,
     };
-    let how =
-        OpenFile { read_only: false, create: true, mode: 0o644, reserve: RESERVE, writable_map };
+    let how = OpenFile {
+        read_only: false,
+        create: true,
+        mode: 0o644,
+        reserve: RESERVE,
+        writable_map,
+        large_calls: durability == Durability::Sync,
+    };
     let (data, _) = platform::open_data(path, &how).unwrap();
     let options = Options::new()
         .page_size(page_size)

@@ -53,6 +53,7 @@ impl Counted {
             mode: 0o644,
             reserve: 64 << 30,
             writable_map: WritableMap::No,
+            large_calls: false,
         };
         let (file, _) = platform::open_data(path, &how).expect("open");
         let counter = Counter::default();

@@ -26,7 +26,9 @@ const SMALLEST_RESERVE: u64 = 64 << 20;
 /// Bytes that one call writes. The kernel caches what one call writes in one large folio, and a
 /// later write of a page inside it walks the block list of the whole folio: after megabyte writes
 /// a transaction of 11 pages cost 67 us of CPU, after these 30.
-const CALL_BYTES_MAX: usize = 16 << 10;
+const CALL_BYTES: usize = 16 << 10;
+/// The same with [`OpenFile::large_calls`]. Where each transaction is flushed, those of 11 pages cost as much after these.
+const LARGE_CALL_BYTES: usize = 256 << 10;
 
 /// An open data file with its map.
 pub(crate) struct File {
@@ -36,6 +38,8 @@ pub(crate) struct File {
     writable: bool,
     /// The caller has asked for that, in any case.
     asked: bool,
+    /// Bytes that one call writes.
+    call_bytes: usize,
     /// Every byte of the file has a block, so that stores through the map cannot fail; found out
     /// before the first.
     backed: OnceLock<bool>,
@@ -72,6 +76,7 @@ impl File {
             map,
             writable,
             asked: how.writable_map == WritableMap::Yes,
+            call_bytes: if how.large_calls { LARGE_CALL_BYTES } else { CALL_BYTES },
             backed: OnceLock::new(),
             path,
             id,
@@ -124,7 +129,7 @@ unsafe impl DataFile for File {
             check_size_limit(end)?;
             self.permitted.fetch_max(end, Ordering::Relaxed);
         }
-        write_all(self.fd.as_raw_fd(), at, bufs)
+        write_all(self.fd.as_raw_fd(), at, bufs, self.call_bytes)
     }
 
     fn grow(&self, new_len: u64, zeroed_written: bool) -> io::Result<()> {
@@ -363,12 +368,17 @@ fn check_size_limit(end: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn write_all(fd: RawFd, mut at: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
+fn write_all(
+    fd: RawFd,
+    mut at: u64,
+    bufs: &mut [IoSlice<'_>],
+    call_bytes: usize,
+) -> io::Result<()> {
     let mut rest = bufs;
     // Empty slices in front would make a complete write look like one that wrote nothing.
     IoSlice::advance_slices(&mut rest, 0);
     while !rest.is_empty() {
-        let count = buffers_for_call(rest);
+        let count = buffers_for_call(rest, call_bytes);
         let place = offset(at)?;
         let wrote = retry(|| {
             // SAFETY: IoSlice has the layout of iovec, and the slices borrow their buffers for
@@ -388,11 +398,11 @@ fn write_all(fd: RawFd, mut at: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()>
 }
 
 /// How many of the buffers one call takes: at least one, and a bounded number of bytes.
-fn buffers_for_call(bufs: &[IoSlice<'_>]) -> usize {
+fn buffers_for_call(bufs: &[IoSlice<'_>], call_bytes: usize) -> usize {
     let mut bytes = 0;
     let fits = |buf: &&IoSlice<'_>| {
         bytes += buf.len();
-        bytes <= CALL_BYTES_MAX
+        bytes <= call_bytes
     };
     bufs.iter().take(BUFFERS_PER_CALL).take_while(fits).count().max(1)
 }
@@ -445,11 +455,11 @@ fn rewrites_in_place(fd: &OwnedFd) -> bool {
 }
 
 fn write_zeros(fd: RawFd, from: u64, to: u64) -> io::Result<()> {
-    let zeros = vec![0u8; usize::try_from(to - from).unwrap_or(usize::MAX).min(CALL_BYTES_MAX)];
+    let zeros = vec![0u8; usize::try_from(to - from).unwrap_or(usize::MAX).min(CALL_BYTES)];
     let mut at = from;
     while at < to {
         let len = usize::try_from(to - at).unwrap_or(usize::MAX).min(zeros.len());
-        write_all(fd, at, &mut [IoSlice::new(&zeros[..len])])?;
+        write_all(fd, at, &mut [IoSlice::new(&zeros[..len])], CALL_BYTES)?;
         at += len as u64;
     }
     Ok(())

@@ -14,6 +14,7 @@ const HOW: OpenFile = OpenFile {
     mode: 0o600,
     reserve: 64 << 20,
     writable_map: WritableMap::No,
+    large_calls: false,
 };
 
 fn open(path: &Path) -> Box<dyn DataFile> {

@@ -1,4 +1,4 @@
-//! Aged stores: how many pieces a commit has once the file is full of holes. Prints the table in
+//! Aged stores: how many extents a commit has once the file is full of holes. Prints the table in
 //! `docs/free-space.md`: `cargo test --release -p zubilo space::tests::aging -- --ignored --nocapture`.
 
 use super::super::{Extent, Policy, Retired, Space};
@@ -15,6 +15,10 @@ enum Strategy {
     /// As `Split`, and cleaning: once per so many commits, the live leaves of a window move too.
     SplitAndClean {
         every: u64,
+        window: u64,
+    },
+    /// As `Contiguous`, and cleaning in each commit: room for the next one.
+    ContiguousAndClean {
         window: u64,
     },
     Recent,
@@ -68,19 +72,23 @@ impl Store {
         let mut moved = self.distinct(leaves, self.leaves.len());
         let mut branches = self.distinct(hot - ROOTS, BRANCHES);
         branches.extend(BRANCHES..BRANCHES + ROOTS);
-        if let Strategy::SplitAndClean { every, window } = strategy
-            && self.txn.is_multiple_of(every)
-            && let Some((window, _)) = self.space.window(window)
-        {
-            let inside = (window.first..window.end()).filter_map(|page| self.owner.get(&page));
-            moved.extend(inside);
+        let cleaned = match strategy {
+            Strategy::SplitAndClean { every, window } if self.txn.is_multiple_of(every) => window,
+            Strategy::ContiguousAndClean { window } => window,
+            _ => 0,
+        };
+        if cleaned > 0 {
+            let room = (moved.len() + branches.len()) as u64;
+            let windows = self.space.windows(cleaned, room);
+            let pages = windows.into_iter().flat_map(|window| window.first..window.end());
+            moved.extend(pages.filter_map(|page| self.owner.get(&page)));
             moved.sort_unstable();
             moved.dedup();
         }
         let (cold, hot) = (moved.len() as u64, branches.len() as u64);
         self.written += cold + hot;
         let taken = match strategy {
-            Strategy::Contiguous => {
+            Strategy::Contiguous | Strategy::ContiguousAndClean { .. } => {
                 self.space.allocate(cold + hot, Policy::Contiguous, self.grow_to, u64::MAX >> 20)
             }
             Strategy::Recent => {
@@ -138,7 +146,7 @@ fn row(name: &str, strategy: Strategy, live: u64, percent: u64, leaves: usize, h
     let mean = pieces.iter().sum::<usize>() as f64 / pieces.len() as f64;
     let (median, p90, p99) = (at(50), at(90), at(99));
     println!(
-        "{name:<22}{live:>8}{percent:>6} %{leaves:>4} +{hot:>3}{median:>8}{p90:>5}{p99:>5}\
+        "{name:<27}{live:>6}{percent:>6} %{leaves:>4} +{hot:>3}{median:>8}{p90:>5}{p99:>5}\
          {mean:>8.2}{written:>9.1}"
     );
 }
@@ -146,7 +154,7 @@ fn row(name: &str, strategy: Strategy, live: u64, percent: u64, leaves: usize, h
 #[test]
 #[ignore = "prints a table"]
 fn pieces_per_commit() {
-    println!("strategy                  live   file  pages  median  p90  p99    mean  written");
+    println!("strategy                     live   file   pages  median  p90  p99    mean  written");
     for (live, percent) in [(5_000, 160), (50_000, 160), (50_000, 130), (50_000, 200)] {
         row("recent", Strategy::Recent, live, percent, 4, 6);
         row("contiguous", Strategy::Contiguous, live, percent, 4, 6);
@@ -161,6 +169,11 @@ fn pieces_per_commit() {
     for (every, window) in [(2, 64), (4, 256), (1, 64), (1, 128)] {
         let name = format!("split, {window} every {every}");
         row(&name, Strategy::SplitAndClean { every, window }, 50_000, 160, 40, 30);
+    }
+    for percent in [150, 175, 200] {
+        row("contiguous", Strategy::Contiguous, 50_000, percent, 440, 200);
+        let clean = Strategy::ContiguousAndClean { window: 256 };
+        row("contiguous, windows of 256", clean, 50_000, percent, 440, 200);
     }
     row("contiguous", Strategy::Contiguous, 50_000, 160, 1, 3);
     row("split", Strategy::Split, 50_000, 160, 1, 3);

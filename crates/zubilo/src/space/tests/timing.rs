@@ -83,8 +83,9 @@ fn whole_account() {
         bytes.len() as u64
     });
     time("decode", &mut || super::decode(&bytes, &[], PAGES).unwrap().free_pages());
-    time("window(256)", &mut || space.window(256).unwrap().1);
-    time("window(1024)", &mut || space.window(1024).unwrap().1);
+    let mut space = space;
+    time("windows(256)", &mut || space.windows(256, 700).len() as u64);
+    time("windows(1024)", &mut || space.windows(1024, 700).len() as u64);
     let mut big = Space::new(1 << 28);
     for group in 0..1 << 14 {
         big.give_back(Extent { first: 3 + group * 16_384, count: 11 });

@@ -142,14 +142,26 @@ fn a_small_commit_makes_a_small_delta() {
 }
 
 #[test]
-fn a_window_for_cleaning_is_nearly_free() {
+fn windows_for_cleaning_are_nearly_free() {
     let mut space = Space::new(10_000);
     for page in 0..5_000 {
         space.give_back(extent(page * 2, 1));
     }
-    space.give_back(extent(641, 1));
-    assert_eq!(space.window(64), Some((extent(640, 64), 31)));
-    assert_eq!(space.window(20_000), None);
+    for page in [641, 1281, 1283] {
+        space.give_back(extent(page, 1));
+    }
+    assert_eq!(space.windows(20_000, 1), []);
+    // 2048 words are looked at each time, and then the next ones.
+    assert_eq!(space.windows(64, 34), [extent(1280, 64)]);
+    assert_eq!(space.windows(64, 1), [extent(4096, 64)]);
+    space.window_cursor = 0;
+    assert_eq!(space.windows(64, 67), [extent(1280, 64), extent(640, 64)]);
+    space.window_cursor = 0;
+    assert_eq!(space.windows(64, 68), [extent(1280, 64), extent(640, 64), extent(0, 64)]);
+    // What is mostly in use stays.
+    let mut space = Space::new(1_000);
+    (0..250).for_each(|i| space.give_back(extent(i * 4, 1)));
+    assert_eq!(space.windows(64, 100), []);
 }
 
 #[test]
