@@ -446,6 +446,28 @@ fn a_failed_flush_of_an_open_for_reading_is_remembered() {
     assert_eq!(value(&open(&power_cut(&disk, Choice::None), 2, Durability::Sync)), found);
 }
 
+/// An open flushes what it does not know to be on disk, and nothing else.
+#[test]
+fn an_open_after_an_orderly_end_flushes_nothing() {
+    let (disk, lock) = (SimDisk::new(&[], false), LockFile::new("orderly-end"));
+    let flushes = |options: Options| {
+        let before = disk.calls(Call::Sync);
+        lock.open(&disk, options).unwrap().close_without_sync();
+        disk.calls(Call::Sync) - before
+    };
+    commit(&lock.open(&disk, Options::new()).unwrap(), 1).unwrap();
+    assert_eq!((flushes(Options::new()), flushes(Options::new().read_only(true))), (0, 0));
+    // The lock file is gone, and then knows again.
+    let mut name = lock.0.clone().into_os_string();
+    name.push("-lock");
+    std::fs::remove_file(name).unwrap();
+    assert_eq!((flushes(Options::new()), flushes(Options::new())), (1, 0));
+    let weak = lock.open(&disk, Options::new().durability(Durability::NoSync)).unwrap();
+    commit(&weak, 2).unwrap();
+    weak.close_without_sync();
+    assert_eq!(flushes(Options::new()), 1);
+}
+
 /// Three checkpoints of one commit, two of them killed, filled all slots with copies of its meta: all
 /// were called needed, and no commit was possible any more. Found by kills of real processes.
 #[test]

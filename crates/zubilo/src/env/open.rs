@@ -150,7 +150,8 @@ fn start(
         _ => None,
     };
     let geometry_pending = AtomicBool::new(options.geometry.is_some());
-    let dirty_limit = options.dirty_limit_of(platform::private_memory_limit());
+    let memory = platform::memory_limit();
+    let dirty_limit = options.dirty_limit_of(platform::private_memory_limit(memory));
     let inner = Arc::new(EnvInner {
         data,
         _claim: claim,
@@ -166,7 +167,7 @@ fn start(
         close_without_sync: AtomicBool::new(false),
         closed: AtomicBool::new(false),
         geometry_pending,
-        memory: AtomicU64::new(platform::memory_limit()),
+        memory: AtomicU64::new(memory),
         dirty_limit,
         outgrown: AtomicBool::new(false),
         lazy_now: AtomicBool::new(false),
@@ -209,17 +210,20 @@ fn tell(env: &EnvInner, unclaimed: bool) {
     }
 }
 
-/// As the only user: chooses the commit to believe, or creates the store; fills the lock file.
-fn bring_up(
+fn damaged(reason: &'static str) -> Error {
+    Error::Corrupted { page: PageNo(0), reason }
+}
+
+/// The metas of the file, newest first, each with its slot; of a store that is created if there is none.
+fn found_or_created(
     data: &dyn DataFile,
     shared: &Shared,
     boot_id: [u8; 16],
     options: &Options,
-) -> Result<u32> {
-    let damaged = |reason| Error::Corrupted { page: PageNo(0), reason };
-    let unflushed = shared.was_poisoned_on_this_boot();
+    unflushed: Option<u64>,
+) -> Result<Vec<(usize, Meta)>> {
     let may_create = !options.read_only && options.create;
-    let metas = match metas::read(data)? {
+    Ok(match metas::read(data)? {
         // A creation whose flush failed: it may not be on disk, and nothing is lost with it.
         Found::Metas(metas)
             if unflushed == Some(0) && may_create && metas.iter().all(|(_, m)| m.txn == 1) =>
@@ -234,10 +238,27 @@ fn bring_up(
         Found::Foreign(found) => {
             return Err(Error::NotAStore { path: Box::new(data.path().to_path_buf()), found });
         }
-    };
+    })
+}
+
+/// As the only user: chooses the commit to believe, or creates the store; fills the lock file.
+fn bring_up(
+    data: &dyn DataFile,
+    shared: &Shared,
+    boot_id: [u8; 16],
+    options: &Options,
+) -> Result<u32> {
+    let unflushed = shared.was_poisoned_on_this_boot();
+    let metas = found_or_created(data, shared, boot_id, options, unflushed)?;
     let created = metas.len() == 1 && metas[0].1.txn == 1;
     let known = metas::steady(shared);
-    flush_leftovers(data, shared, options)?;
+    // The users before have seen, on this boot and in this file, the flush that put the newest commit on
+    // disk, and have written nothing after it that counts.
+    let is_known = |m: &Meta| m.trust != Trust::Weak && m.txn == known && shared.knows_steady();
+    let settled = unflushed.is_none() && metas.first().is_some_and(|(_, m)| is_known(m));
+    if !settled {
+        flush_leftovers(data, shared, options)?;
+    }
     // Without a flush no commit becomes steady by being there.
     let failed = shared.word(Word::Poisoned).load(Ordering::SeqCst) != 0;
     let steady_max = if failed { known } else { u64::MAX };
@@ -267,7 +288,12 @@ fn bring_up(
             synced => synced.map_err(Error::io_at("flush the directory of", data.path()))?,
         }
     }
-    let is_steady = |m: &Meta| m.txn <= steady_max && is_steady(data, len, m, boot_id);
+    // Below a steady commit no other one is needed, so none is looked at.
+    let enough = meta.trust != Trust::Weak && meta.txn <= steady_max;
+    let is_steady = |m: &Meta| match enough {
+        true => m.txn == meta.txn,
+        false => m.txn <= steady_max && is_steady(data, len, m, boot_id),
+    };
     fill_lock_file(shared, &metas, (*slot, meta), is_steady);
     shared.publish(&Root::of(meta).to_words(meta.page_shift));
     // Whoever only reads leaves the warning and what it is about to the first writer.

@@ -227,8 +227,8 @@ pub(crate) fn memory_limit() -> u64 {
 }
 
 /// Bytes of memory that this process may take for itself.
-pub(crate) fn private_memory_limit() -> u64 {
-    system::private_memory_limit()
+pub(crate) fn private_memory_limit(memory: u64) -> u64 {
+    system::private_memory_limit(memory)
 }
 
 /// The calling thread's number in the system.

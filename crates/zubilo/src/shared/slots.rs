@@ -4,6 +4,7 @@
 //! owns, and handles keep their slots until they are dropped.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Handles that a thread remembers a slot for, by the low bits of their id.
@@ -49,22 +50,26 @@ pub(super) struct OwnSlots {
     /// Slot number plus one; zero: being added.
     slots: Box<[AtomicU32]>,
     len: AtomicU32,
-    few: u32,
+    /// Found out when first needed: an open need not know.
+    few: OnceLock<u32>,
 }
 
 impl OwnSlots {
     pub(super) fn new(max: u32) -> OwnSlots {
-        let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
         OwnSlots {
             slots: (0..max).map(|_| AtomicU32::new(0)).collect(),
             len: AtomicU32::new(0),
-            few: (2 * threads.min(1 << 16) as u32).min(max / 4),
+            few: OnceLock::new(),
         }
     }
 
     /// Whether another slot is better than sharing one between threads.
     pub(super) fn is_few(&self) -> bool {
-        self.len.load(Ordering::Relaxed) < self.few
+        let few = self.few.get_or_init(|| {
+            let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
+            (2 * threads.min(1 << 16) as u32).min(self.slots.len() as u32 / 4)
+        });
+        self.len.load(Ordering::Relaxed) < *few
     }
 
     pub(super) fn add(&self, slot: u32) {

@@ -1,32 +1,35 @@
 //! How much memory this process may use: the machine's, or less by the limits of its control groups.
 
-use std::fs;
 use std::path::Path;
+
+use super::told;
 
 /// Where control groups are mounted.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// Bytes; as many as there may be where nothing is known.
 pub(crate) fn memory_limit() -> u64 {
-    let told = |path| fs::read_to_string(path).unwrap_or_default();
-    let machine = machine_memory(&told("/proc/meminfo"));
-    machine.min(group_limit(Path::new(GROUPS), &told("/proc/self/cgroup")))
+    let groups = told("/proc/self/cgroup").unwrap_or_default();
+    machine_memory().min(group_limit(Path::new(GROUPS), &String::from_utf8_lossy(&groups)))
 }
 
-/// Bytes of memory that belong to nobody else: less where the process has a limit for them.
-pub(crate) fn private_memory_limit() -> u64 {
+/// Of so many bytes of memory those that may belong to nobody else: less where the process has a limit
+/// for them.
+pub(crate) fn private_memory_limit(memory: u64) -> u64 {
     let mut limit = libc::rlimit64 { rlim_cur: libc::RLIM64_INFINITY, rlim_max: 0 };
     // SAFETY: the call writes one rlimit to the place it is given. When it fails there is no limit.
     unsafe { libc::getrlimit64(libc::RLIMIT_DATA, &raw mut limit) };
-    memory_limit().min(limit.rlim_cur)
+    memory.min(limit.rlim_cur)
 }
 
-fn machine_memory(info: &str) -> u64 {
-    let kilobytes =
-        |line: &str| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok();
-    info.lines()
-        .find_map(kilobytes)
-        .map_or(u64::MAX, |kilobytes: u64| kilobytes.saturating_mul(1024))
+fn machine_memory() -> u64 {
+    // SAFETY: plain numbers, of which the call writes one set to the place it is given.
+    let (told, info) = unsafe {
+        let mut info: libc::sysinfo = std::mem::zeroed();
+        (libc::sysinfo(&raw mut info) == 0, info)
+    };
+    let bytes = info.totalram.saturating_mul(u64::from(info.mem_unit));
+    if told { bytes } else { u64::MAX }
 }
 
 /// The least of the limits of a group and of those around it, in both versions of control groups. `own` is
@@ -53,15 +56,17 @@ fn group_limit(root: &Path, own: &str) -> u64 {
 /// The least of the limits that stand in `file` of a group and of those around it.
 fn least_limit(root: &Path, group: &str, file: &str) -> Option<u64> {
     let limits = Path::new(group).ancestors().filter_map(|group| {
-        let text = fs::read_to_string(root.join(group).join(file)).ok()?;
+        let text = told(root.join(group).join(file))?;
         // "max" is no limit.
-        text.trim().parse().ok()
+        str::from_utf8(&text).ok()?.trim().parse().ok()
     });
     limits.min()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -98,8 +103,11 @@ mod tests {
 
     #[test]
     fn the_machine_has_what_it_says() {
-        assert_eq!(machine_memory("HugePages: 1\nMemTotal:       24684084 kB\n"), 24684084 << 10);
-        assert_eq!(machine_memory("MemFree: 12 kB\n"), u64::MAX);
-        assert!((1 << 20..u64::MAX).contains(&memory_limit()));
+        let info = fs::read_to_string("/proc/meminfo").expect("figures");
+        let total =
+            info.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("the total");
+        let kilobytes = total.split_whitespace().next().expect("a number");
+        assert_eq!(machine_memory(), kilobytes.parse::<u64>().expect("a number") << 10);
+        assert!((1 << 20..=machine_memory()).contains(&memory_limit()));
     }
 }

@@ -98,16 +98,11 @@ impl LockFile {
     /// Maps the first `len` bytes, readable and writable, shared.
     pub(crate) fn map(&self, len: usize) -> io::Result<SharedMap> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // All of it will be written to: one call instead of a fault for each page.
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: a new map at an address of the system's choice replaces nothing of ours.
         let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                protection,
-                libc::MAP_SHARED,
-                self.fd.as_raw_fd(),
-                0,
-            )
+            libc::mmap(std::ptr::null_mut(), len, protection, flags, self.fd.as_raw_fd(), 0)
         };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());

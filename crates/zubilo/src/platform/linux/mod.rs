@@ -11,7 +11,9 @@ mod process;
 #[cfg(test)]
 mod tests;
 
-use std::io;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
 
 pub(crate) use claim::{Claim, prepare_shared_reading};
 pub(crate) use file::File;
@@ -36,6 +38,26 @@ pub(crate) fn at_exit(last: extern "C" fn()) {
     // SAFETY: registers a function, which stays as long as this library is loaded: it is run before
     // that goes. For want of memory it is not registered; then the program ends without it.
     unsafe { libc::atexit(last) };
+}
+
+/// What a small file of the system says.
+fn told(path: impl AsRef<Path>) -> Option<Vec<u8>> {
+    read_small(fs::File::open(path).ok()?)
+}
+
+/// All of a small file of the system. An open reads several: as few calls as can be.
+fn read_small(mut file: fs::File) -> Option<Vec<u8>> {
+    let (mut bytes, mut len) = (vec![0; 4096], 0);
+    loop {
+        let more = file.read(bytes.get_mut(len..)?).ok()?;
+        len += more;
+        // Such files give all that fits: what is shorter is the whole.
+        if len < bytes.len() {
+            bytes.truncate(len);
+            return Some(bytes);
+        }
+        bytes.resize(2 * len, 0);
+    }
 }
 
 /// Repeats a call while a signal handler interrupts it; a negative result becomes an error.

@@ -7,9 +7,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, Once};
+use std::sync::{Mutex, Once, OnceLock};
 
-use super::retry;
+use super::{read_small, retry, told};
 
 /// Names a process for as long as the system is up, also after its id was given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ fn nonce() -> u64 {
 /// Field 22 of `/proc/PID/stat`. The second field, the program's name in parentheses, may hold
 /// spaces and parentheses itself, so the fields are counted from its last `)`.
 pub(crate) fn process_start_time(pid: u32) -> Option<u64> {
-    start_time_of(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    start_time_of(&told(format!("/proc/{pid}/stat"))?)
 }
 
 fn start_time_of(stat: &[u8]) -> Option<u64> {
@@ -91,9 +91,13 @@ fn start_time_of(stat: &[u8]) -> Option<u64> {
 /// The kernel's random number of this boot, or zeros. Zeros, too, where another file is mounted over
 /// the kernel's, as systemd-nspawn does: a container's own number says nothing of the system.
 pub(crate) fn boot_id() -> [u8; 16] {
-    kernel_text("/proc/sys/kernel/random/boot_id")
-        .and_then(|text| parse_boot_id(&text))
-        .unwrap_or([0; 16])
+    // A process does not see another boot, and an open asks several times.
+    static KNOWN: OnceLock<[u8; 16]> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        kernel_text("/proc/sys/kernel/random/boot_id")
+            .and_then(|text| parse_boot_id(&text))
+            .unwrap_or([0; 16])
+    })
 }
 
 /// What the kernel tells in a file of /proc.
@@ -104,7 +108,7 @@ fn kernel_text(path: &str) -> Option<String> {
     // SAFETY: the descriptor is open and the structure outlives the call.
     retry(|| unsafe { libc::fstatfs64(file.as_raw_fd(), &raw mut found) } as isize).ok()?;
     let is_proc = found.f_type == libc::PROC_SUPER_MAGIC;
-    is_proc.then(|| std::io::read_to_string(file).ok()).flatten()
+    is_proc.then(|| String::from_utf8(read_small(file)?).ok()).flatten()
 }
 
 fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
