@@ -174,7 +174,8 @@ fn overlapping(extents: &[Extent]) -> Result<bool, Malformed> {
 impl Space {
     /// Appends the whole map: end, free extents, retired entries in page order. Equal maps give equal
     /// bytes.
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        let entries = self.sorted_retired()?;
         put(out, self.end);
         put(out, self.free.bits().runs());
         let mut at = 0;
@@ -183,7 +184,6 @@ impl Space {
             put(out, run.count);
             at = run.end();
         });
-        let entries = self.sorted_retired();
         let newest = entries.iter().map(|entry| entry.death).max().unwrap_or(0);
         put(out, newest);
         put(out, entries.len() as u64);
@@ -195,11 +195,14 @@ impl Space {
             put(out, entry.death.wrapping_sub(entry.birth));
             at = entry.end();
         }
+        Ok(())
     }
 
     /// The retired entries by page, neighbours of the same lifetime joined.
-    fn sorted_retired(&self) -> Vec<Retired> {
-        let mut entries = Vec::new();
+    fn sorted_retired(&self) -> Result<Vec<Retired>, Malformed> {
+        let mut count = 0;
+        self.for_each_retired(&mut |_| count += 1);
+        let mut entries = room(count)?;
         self.for_each_retired(&mut |entry| entries.push(*entry));
         entries.sort_unstable();
         entries.dedup_by(|next, kept| {
@@ -210,7 +213,7 @@ impl Space {
             }
             joins
         });
-        entries
+        Ok(entries)
     }
 
     /// An upper bound of the length of `encode`: reads the words of the map, not its runs.

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::num::{PageNo, load_u64};
 
 /// Bytes of the log that fit a meta page.
-pub(crate) const TAIL_MAX: usize = 3824;
+pub(crate) const TAIL_MAX: usize = 3256;
 /// A segment starts with the reference to the one before, the bytes of all segments before, and the
 /// length of its own part of the log. Zeros fill its last page.
 const HEAD: usize = 48;
@@ -140,7 +140,11 @@ fn malformed(page: u64) -> impl Fn(Malformed) -> Error {
 }
 
 fn room<T>(items: usize) -> Result<Vec<T>> {
-    codec::room(items).map_err(|_| Error::no_memory("read or write the free-space log"))
+    codec::room(items).map_err(|_| no_room())
+}
+
+fn no_room() -> Error {
+    Error::no_memory("read or write the free-space log")
 }
 
 /// The segment before this one, the bytes of all before, and this one's part of the log.
@@ -393,7 +397,7 @@ impl FreeSpaceLog {
         let extents = self.place(longest, space, writer)?;
         let mut bytes = room(longest)?;
         codec::put(&mut bytes, delta.txn);
-        space.encode(&mut bytes);
+        space.encode(&mut bytes).map_err(|_| no_room())?;
         delta.end = space.end();
         *root = LogRoot::default();
         root.push(delta);

@@ -57,7 +57,7 @@ fn exercise(mut space: Space) {
     });
     assert_eq!(retired, space.retired_pages());
     let mut bytes = Vec::new();
-    space.encode(&mut bytes);
+    space.encode(&mut bytes).expect("memory");
     assert!(bytes.len() <= space.encoded_len_bound());
     assert!(free + retired <= space.end());
     space.set_pins(&[]);
@@ -76,7 +76,7 @@ proptest! {
         cut in any::<prop::sample::Index>(), cuts in any::<bool>(),
     ) {
         let mut bytes = Vec::new();
-        sample_space(seed).encode(&mut bytes);
+        sample_space(seed).encode(&mut bytes).expect("memory");
         for (at, byte) in edits {
             let at = at.index(bytes.len());
             bytes[at] = byte;

@@ -193,7 +193,7 @@ impl World {
         }
         let mut bytes = Vec::new();
         let bound = self.spaces[who].encoded_len_bound();
-        self.spaces[who].encode(&mut bytes);
+        self.spaces[who].encode(&mut bytes).expect("memory");
         assert!(bytes.len() <= bound, "{} > {bound}", bytes.len());
         self.base = Some((bytes, blob));
         self.deltas.clear();
@@ -215,11 +215,11 @@ impl World {
         }
         self.agrees(&reloaded);
         let mut bytes = Vec::new();
-        reloaded.encode(&mut bytes);
+        reloaded.encode(&mut bytes).expect("memory");
         let decoded = super::decode(&bytes, &pins, self.limit).unwrap();
         self.agrees(&decoded);
         let mut again = Vec::new();
-        decoded.encode(&mut again);
+        decoded.encode(&mut again).expect("memory");
         assert_eq!(bytes, again);
     }
 

@@ -79,7 +79,7 @@ fn whole_account() {
     let mut bytes = Vec::new();
     time("encoded_len_bound", &mut || space.encoded_len_bound() as u64);
     time("encode", &mut || {
-        space.encode(&mut bytes);
+        space.encode(&mut bytes).expect("memory");
         bytes.len() as u64
     });
     time("decode", &mut || super::decode(&bytes, &[], PAGES).unwrap().free_pages());
