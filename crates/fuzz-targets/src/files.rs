@@ -84,6 +84,9 @@ fn make(data: &[u8], bases: &[Vec<u8>], page_size: impl Fn(&[u8]) -> usize, seal
 fn seal_page(bytes: &mut [u8], page: usize, size: usize) {
     let len = if page < METAS { META_SIZE } else { size };
     if let Some(bytes) = bytes.get_mut(page * size..page * size + len) {
+        if page < METAS {
+            return zubilo::seal_meta(bytes);
+        }
         let checksum = XxHash3_64::oneshot(&bytes[8..]);
         bytes[..8].copy_from_slice(&checksum.to_le_bytes());
     }
@@ -150,9 +153,13 @@ fn page_seeds_of(bases: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for bytes in bases {
         let size = 1usize << bytes[20];
-        // Not the metas: what a page has as its kind is the first byte of their random identity.
-        let pages: Vec<&[u8]> = (bytes.chunks_exact(size).skip(METAS))
-            .filter(|page| matches!(page[24], 1..=3))
+        // Not the metas, nor segments of the free-space log, which bear no number: what a page has as
+        // its kind is any byte of theirs.
+        let pages: Vec<&[u8]> = (bytes.chunks_exact(size).enumerate().skip(METAS))
+            .filter(|(n, page)| {
+                page[8..16] == (*n as u64).to_le_bytes() && matches!(page[24], 1..=3)
+            })
+            .map(|(_, page)| page)
             .collect();
         for pair in pages.windows(2).step_by(pages.len() / 20 + 1) {
             let mut seed = vec![0, 1, 3, if size == 4096 { 0 } else { 7 }, 4];

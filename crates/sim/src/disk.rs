@@ -82,6 +82,8 @@ pub enum Effect {
     Fail(i32),
     /// A write does its first half and fails.
     Short(i32),
+    /// It does all it should and fails all the same.
+    Late(i32),
     /// The process is killed before the call.
     KillBefore,
     /// The process is killed after the call.
@@ -286,6 +288,10 @@ impl SimDisk {
             Some(Effect::Fail(code)) => failed(code),
             Some(Effect::Short(code)) => {
                 half(&mut state);
+                failed(code)
+            }
+            Some(Effect::Late(code)) => {
+                work(&mut state)?;
                 failed(code)
             }
             Some(Effect::KillBefore) => {

@@ -468,6 +468,51 @@ fn an_open_after_an_orderly_end_flushes_nothing() {
     assert_eq!(flushes(Options::new()), 1);
 }
 
+/// The write of a meta failed, but had arrived: the next open believed a commit that had been refused.
+#[test]
+fn a_commit_that_failed_is_not_found_later() {
+    for durability in [Durability::Sync, Durability::NoSync] {
+        let (disk, lock) = (SimDisk::new(&[], false), LockFile::new("failed-commit"));
+        let env = lock.open(&disk, Options::new().durability(durability)).unwrap();
+        commit(&env, 1).unwrap();
+        disk.plan(Call::Write, 1, Effect::Late(libc::EIO), false);
+        assert!(matches!(commit(&env, 2), Err(Error::Io { .. })));
+        assert!(disk.unplan());
+        env.close_without_sync();
+        for _ in 0..2 {
+            let env = lock.open(&disk, Options::new().durability(durability)).unwrap();
+            assert_eq!(value(&env), 1);
+            env.close_without_sync();
+        }
+        if durability == Durability::Sync {
+            for choice in [Choice::All, Choice::None, Choice::MetasFirst] {
+                assert_eq!(value(&open(&power_cut(&disk, choice), 2, Durability::Sync)), 1);
+            }
+        }
+    }
+}
+
+/// A wipe that was killed before its flush, and nobody was left: the next open took the store for one that
+/// was closed in order, flushed nothing, and used pages of a commit whose meta was still on disk.
+#[test]
+fn a_killed_wipe_is_flushed_by_the_next_open() {
+    let (disk, lock) = (SimDisk::new(&[], false), LockFile::new("killed-wipe"));
+    let env = lock.open(&disk, Options::new()).unwrap();
+    commit(&env, 1).unwrap();
+    let large = || {
+        let mut txn = env.write().unwrap();
+        txn.table_or_create("large").unwrap().put("key", vec![7; 4 << 20]).unwrap();
+        let _ = txn.commit();
+    };
+    killed(&disk, Call::Sync, 1, Effect::KillBefore, large);
+    killed(&disk, Call::Sync, 0, Effect::KillBefore, || drop(env.write()));
+    env.close_without_sync();
+    let env = lock.open(&disk, Options::new()).unwrap();
+    killed(&disk, Call::Sync, 0, Effect::KillBefore, || drop(commit(&env, 2)));
+    let found = value(&open(&power_cut_with_old_meta(&disk), 2, Durability::Sync));
+    assert!(found == 1 || found == 2, "{found}");
+}
+
 /// Three checkpoints of one commit, two of them killed, filled all slots with copies of its meta: all
 /// were called needed, and no commit was possible any more. Found by kills of real processes.
 #[test]

@@ -70,8 +70,10 @@ pub mod raw {
 pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
 pub use compact::{CompactOptions, CompactReport};
 pub use env::Env;
-pub use env::info::{EnvInfo, ReaderInfo};
+pub use env::info::{DamagedMeta, EnvInfo, ReaderInfo};
 pub use env::log::Level;
+#[doc(hidden)]
+pub use env::meta::seal_meta;
 pub use env::options::{Durability, Geometry, Options, VerifyReads};
 pub use env::scrub::{Scrub, ScrubReport};
 pub use error::{Error, Result};

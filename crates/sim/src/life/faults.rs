@@ -193,7 +193,7 @@ fn power_cuts(plan: &Plan, disk: &SimDisk, boot: u8, rng: &mut Rng) -> Result<()
 fn effects(call: Call) -> &'static [Effect] {
     match call {
         Call::Write => {
-            &[Effect::Fail(libc::EIO), Effect::Fail(libc::ENOSPC), Effect::Short(libc::EDQUOT)]
+            &[Effect::Late(libc::EIO), Effect::Fail(libc::ENOSPC), Effect::Short(libc::EDQUOT)]
         }
         Call::Grow => &[Effect::Fail(libc::ENOSPC), Effect::Fail(libc::EDQUOT)],
         Call::Sync => &[Effect::Fail(libc::EIO), Effect::Fail(libc::ENOSPC)],

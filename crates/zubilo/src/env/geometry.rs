@@ -15,6 +15,8 @@ use super::options::Geometry;
 
 const GROWTH_MIN: u64 = 256 << 10;
 const GROWTH_MAX: u64 = 64 << 20;
+/// A file that is shorter grows by no more at a time, whatever its geometry says; a longer one doubles.
+const STEP_MAX: u64 = 1 << 30;
 
 impl From<Geometry> for StoredGeometry {
     fn from(g: Geometry) -> StoredGeometry {
@@ -32,7 +34,8 @@ impl From<StoredGeometry> for Geometry {
 pub(crate) fn growth_step(geometry: &StoredGeometry, len: u64) -> u64 {
     match geometry.growth {
         0 => (len / 16).clamp(GROWTH_MIN, GROWTH_MAX),
-        step => step,
+        // A number from the file must not take all of the disk.
+        step => step.min(len.max(STEP_MAX)),
     }
 }
 

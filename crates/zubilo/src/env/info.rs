@@ -1,7 +1,7 @@
 //! What a store tells about itself.
 
 use crate::error::Result;
-use crate::num::TxnId;
+use crate::num::{PageNo, TxnId};
 use crate::sync::Ordering;
 
 use super::log::Level;
@@ -23,6 +23,42 @@ pub struct ReaderInfo {
     pub lag: u64,
 }
 
+/// A meta page whose bytes are not those that were written there. That of a write which was cut off, as
+/// by a power cut, is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DamagedMeta {
+    /// The page.
+    pub page: PageNo,
+    /// Its damaged sectors of 512 bytes.
+    pub sectors: usize,
+    /// The commit that it is of, where that can still be told.
+    pub commit: Option<TxnId>,
+    /// The other sectors tell what the damaged one held: nothing is lost.
+    pub is_rebuilt: bool,
+}
+
+impl DamagedMeta {
+    /// Whether a commit newer than this one may have been lost with it.
+    pub fn may_be_newer_than(&self, newest: TxnId) -> bool {
+        !self.is_rebuilt && self.commit.is_none_or(|commit| commit > newest)
+    }
+}
+
+impl std::fmt::Display for DamagedMeta {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let DamagedMeta { sectors, commit, is_rebuilt, .. } = self;
+        write!(f, "the meta page")?;
+        if let Some(commit) = commit {
+            write!(f, " of commit {commit}")?;
+        }
+        match is_rebuilt {
+            true => write!(f, " has a damaged sector, which the others make up for"),
+            false => write!(f, " is damaged in {sectors} of 8 sectors and cannot be read"),
+        }
+    }
+}
+
 /// State and size of a store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -36,6 +72,10 @@ pub struct EnvInfo {
     /// A commit newer than `newest` that the file holds but that is not believed: it was cut off
     /// before it was acknowledged, or its pages are damaged. The next write transaction wipes it.
     pub unbelieved: Option<TxnId>,
+    /// Meta pages that are damaged. With one that cannot be read a newer commit than `newest` may be
+    /// lost, see [`DamagedMeta::may_be_newer_than`]: then copy the file and look what
+    /// [`Salvage`](crate::Salvage) finds, before anything is written.
+    pub damaged_metas: Vec<DamagedMeta>,
     /// Length of the file in bytes.
     pub file_len: u64,
     /// Bytes up to the last page ever used.
@@ -64,16 +104,18 @@ impl Env {
     pub fn info(&self) -> Result<EnvInfo> {
         let env = &self.inner;
         env.check_alive()?;
-        let (meta, unbelieved) = {
+        let (meta, unbelieved, damaged_metas) = {
             let _lock = MetaLock::take(&env.shared)?;
             let meta = metas::load(env.data.as_ref(), &env.shared, env.shift)?;
-            (meta, metas::unpublished(&env.shared))
+            let damaged = metas::damaged(env.data.as_ref(), env.shift);
+            (meta, metas::unpublished(&env.shared), damaged)
         };
         Ok(EnvInfo {
             page_size: env.page_size(),
             newest: TxnId(meta.txn),
             steady: TxnId(env.steady()),
             unbelieved: unbelieved.map(TxnId),
+            damaged_metas,
             file_len: env.shared.word(Word::FileLen).load(Ordering::SeqCst),
             used_len: meta.end << env.shift,
             reserved: env.data.reserved(),

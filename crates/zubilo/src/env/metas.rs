@@ -9,14 +9,15 @@
 use std::io::IoSlice;
 
 use crate::error::{Error, Result};
-use crate::num::PageNo;
+use crate::num::{PageNo, TxnId};
 use crate::planted::{Bug, has};
 use crate::platform::DataFile;
 use crate::shared::{STEADY, Shared, Word, steady_of};
 use crate::sync::{Ordering, fence};
 
 use super::Root;
-use super::meta::{META_COUNT, META_SIZE, Meta, Trust};
+use super::info::DamagedMeta;
+use super::meta::{META_COUNT, META_SIZE, Meta, Reading, Trust, VERSION};
 
 /// The words that describe the slots.
 const SLOT_WORDS: [Word; META_COUNT as usize] = Word::META_SLOTS;
@@ -323,7 +324,7 @@ pub(crate) enum Found {
     Foreign(&'static str),
 }
 
-/// Longest file of zeros that is taken for a cut-off creation.
+/// Longest file that is taken for a cut-off creation.
 const RESIDUE_MAX: u64 = 1 << 20;
 
 /// Reads the metas of a file.
@@ -351,28 +352,51 @@ pub(crate) fn read(data: &dyn DataFile) -> Result<Found> {
         }
     }
     Ok(match marked {
-        Some(1) => Found::Damaged,
+        _ if is_residue(data, len) => Found::Nothing,
+        Some(VERSION) => Found::Damaged,
         Some(version) => Found::Version(version),
-        None if is_zero(data, len) => Found::Nothing,
         None if len < META_SIZE as u64 => Found::Foreign("a file shorter than a page"),
         None => Found::Foreign("no store's mark at its start"),
     })
 }
 
-fn is_zero(data: &dyn DataFile, len: u64) -> bool {
+/// Zeros, or some sectors of a first meta and zeros otherwise.
+fn is_residue(data: &dyn DataFile, len: u64) -> bool {
     if len > RESIDUE_MAX.min(data.reserved()) {
         return false;
     }
     // SAFETY: the range lies inside file and map, see above; a file that is not yet a store has
     // no writer.
     let bytes = unsafe { std::slice::from_raw_parts(data.base(), len as usize) };
-    bytes.iter().all(|b| *b == 0)
+    let zero = |bytes: &[u8]| bytes.iter().all(|b| *b == 0);
+    match bytes.split_at_checked(META_SIZE) {
+        Some((first, rest)) => {
+            matches!(Meta::read(first), Reading::Empty | Reading::Torn) && zero(rest)
+        }
+        None => zero(bytes),
+    }
 }
 
 /// The meta that the file has in slot `i`, if it is whole.
 fn at(data: &dyn DataFile, i: usize, shift: u32) -> Option<Meta> {
     let page = bytes(data, data.len().ok()?, i as u64, shift)?;
     Meta::decode(&page).ok().filter(|meta| meta.page_shift == shift)
+}
+
+/// The meta pages that are damaged. The caller holds the meta lock, or nobody writes.
+pub(crate) fn damaged(data: &dyn DataFile, shift: u32) -> Vec<DamagedMeta> {
+    let len = data.len().unwrap_or(0);
+    let look = |i: u64| {
+        let (sectors, commit, is_rebuilt) = match Meta::read(&bytes(data, len, i, shift)?) {
+            Reading::Meta(meta, Some(_)) => (1, Some(meta.txn), true),
+            Reading::Damaged(sectors, txn) => (sectors, txn, false),
+            Reading::Meta(_, None) | Reading::Empty | Reading::Torn | Reading::Useless(_) => {
+                return None;
+            }
+        };
+        Some(DamagedMeta { page: PageNo(i), sectors, commit: commit.map(TxnId), is_rebuilt })
+    };
+    (0..META_COUNT).filter_map(look).collect()
 }
 
 /// The newest meta as the file holds it now; the caller keeps writers away by the meta lock.

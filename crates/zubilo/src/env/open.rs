@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use twox_hash::XxHash3_64;
 
 use crate::error::{Error, Result};
-use crate::num::PageNo;
+use crate::num::{PageNo, TxnId};
 use crate::planted::{Bug, has};
 use crate::platform::{self, Advice, DataFile, OpenFile, WritableMap};
 use crate::shared::{Role, Shared, Word};
@@ -17,6 +17,7 @@ use crate::space::log::{self, LogRoot};
 use crate::sync::Ordering;
 use crate::tree::{Snapshot, TreeDesc, TreeOptions};
 
+use super::checkpoint::MetaLock;
 use super::flusher::{Closer, Flusher};
 use super::join::{self, Joined};
 use super::log::Level;
@@ -192,7 +193,7 @@ fn advise(data: &dyn DataFile, options: &Options) {
     }
 }
 
-/// Logs what was opened.
+/// Logs what was opened, and what is wrong with it, before anything is written.
 fn tell(env: &EnvInner, unclaimed: bool) {
     let (newest, steady) = (env.shared.newest(), env.steady());
     let (path, size) = (env.data.path().display(), env.page_size());
@@ -207,6 +208,21 @@ fn tell(env: &EnvInner, unclaimed: bool) {
     if let Some(txn) = metas::unpublished(&env.shared) {
         let what = format_args!("commit {txn} was cut off or is damaged, it is not believed");
         env.log(Level::Warn, what);
+    }
+    // The lock, as a meta that is being written looks like a damaged one.
+    let lock = MetaLock::take(&env.shared);
+    let damaged = lock.map(|_lock| metas::damaged(env.data.as_ref(), env.shift));
+    for meta in damaged.unwrap_or_default() {
+        if meta.may_be_newer_than(TxnId(newest)) {
+            let what = format_args!(
+                "page {}: {meta}; a commit newer than {newest} may be lost with it: copy the file and \
+                 run `zubilo salvage` before anything is written",
+                meta.page.0
+            );
+            env.log(Level::Error, what);
+        } else {
+            env.log(Level::Warn, format_args!("page {}: {meta}", meta.page.0));
+        }
     }
 }
 

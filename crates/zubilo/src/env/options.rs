@@ -49,7 +49,8 @@ pub struct Geometry {
     /// The file does not grow beyond this many bytes; `u64::MAX` is as far as the reserved
     /// address space goes.
     pub upper: u64,
-    /// Least growth, in bytes; 0 lets the store choose (a sixteenth of the file, 256 KiB to 64 MiB).
+    /// Least growth, in bytes; 0 lets the store choose (a sixteenth of the file, 256 KiB to 64 MiB). The
+    /// file grows by no more than 1 GiB at a time, or its own length.
     pub growth: u64,
     /// The file is cut when this many bytes at its end are free; 0 lets the store choose (twice
     /// the growth), `u64::MAX` never cuts.

@@ -6,6 +6,9 @@
 //! newest leaf that still tells something of these keys, though it be of an older commit. So no
 //! value is invented, but in a gap a value may be older than the last commit, and a record that was
 //! deleted may come back. The counts tell how much is of which kind.
+//!
+//! Where a damaged meta may have been the newest, the commit that it was of is looked for by its pages:
+//! each commit writes the root of the table of tables anew.
 
 mod source;
 mod walk;
@@ -17,7 +20,7 @@ use crate::error::Result;
 use crate::num::TxnId;
 use crate::page::{Items, Leaf, LeafPage, Order, Set, ValueKind, header};
 use crate::tree::desc::{FLAG_DUPLICATES, OF_VALUES, ORDER_CUSTOM};
-use crate::tree::{RunRef, TreeDesc, TreeOptions};
+use crate::tree::{Ref, RunRef, TreeDesc, TreeOptions};
 use crate::txn::{KeyOrder, TableOptions};
 
 use source::Source;
@@ -78,13 +81,33 @@ impl Salvage {
     fn look(source: Source) -> Result<Salvage> {
         let mut salvage =
             Salvage { source, birth: u64::MAX, commit: None, tables: Vec::new(), gaps: 1 };
-        if let Some(newest) = salvage.source.metas.first() {
-            (salvage.commit, salvage.birth) = (Some(TxnId(newest.txn)), newest.txn);
+        let newest = salvage.source.metas.first().map(|meta| (meta.txn, meta.main));
+        let main = salvage.lost_commit(newest).or(newest);
+        if let Some((txn, _)) = main {
+            (salvage.commit, salvage.birth) = (Some(TxnId(txn)), txn);
         }
-        let main = salvage.source.metas.first().map(|meta| meta.main);
+        let main = main.map(|(_, main)| main);
         (salvage.tables, salvage.gaps) = salvage.tables_of(main.as_ref(), salvage.birth);
         salvage.add_nameless();
         Ok(salvage)
+    }
+
+    /// The commit whose meta is damaged, with its table of tables, if it is newer than the newest one of
+    /// which there is a meta, and no less of it is left.
+    fn lost_commit(&self, newest: Option<(u64, TreeDesc)>) -> Option<(u64, TreeDesc)> {
+        let (known, main) = newest.filter(|_| self.source.lost_meta)?;
+        let (birth, page, level) = self.source.last_root.filter(|(birth, ..)| *birth > known)?;
+        let lost = TreeDesc { root: Ref(page), depth: level.checked_add(1)?, ..main };
+        let no_worse = self.gaps_of(&lost, birth) <= self.gaps_of(&main, known);
+        no_worse.then_some((birth, lost))
+    }
+
+    /// Parts of a commit that cannot be reached.
+    fn gaps_of(&self, main: &TreeDesc, birth: u64) -> u64 {
+        let (tables, gaps) = self.tables_of(Some(main), birth);
+        let rooted = tables.iter().filter(|table| table.rooted);
+        let of_table = |table: &SalvagedTable| self.walk(table, birth).outline_of(&table.desc).gaps;
+        gaps + rooted.map(of_table).sum::<u64>()
     }
 
     /// Bytes of a page.

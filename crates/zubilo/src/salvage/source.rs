@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::dirty::with_room;
-use crate::env::meta::{META_COUNT, META_SIZE, Meta};
+use crate::env::meta::{META_COUNT, META_SIZE, Meta, Reading};
 use crate::error::{Error, Result};
 use crate::page::header;
 use crate::tree::RunRef;
@@ -40,6 +40,11 @@ pub(super) struct Source {
     pub(super) metas: Vec<Meta>,
     /// Leaves by table, newest first.
     leaves: BTreeMap<u32, Vec<Found>>,
+    /// A meta page cannot be read because it is damaged: it may have been the newest.
+    pub(super) lost_meta: bool,
+    /// The table of tables' page that was written last, the highest of its commit: its birth, number and
+    /// level.
+    pub(super) last_root: Option<(u64, u64, u8)>,
     /// Pages of trees with right checksums.
     pub(super) pages: u64,
     /// Something was not read that may be whole.
@@ -66,7 +71,17 @@ impl Source {
 
     fn start(bytes: Bytes, len: u64, path: &Path) -> Result<Source> {
         let (metas, leaves, lacked_memory) = (Vec::new(), BTreeMap::new(), AtomicBool::new(false));
-        let mut source = Source { bytes, len, shift: 12, metas, leaves, pages: 0, lacked_memory };
+        let mut source = Source {
+            bytes,
+            len,
+            shift: 12,
+            metas,
+            leaves,
+            lost_meta: false,
+            last_root: None,
+            pages: 0,
+            lacked_memory,
+        };
         source.find_metas();
         if source.metas.is_empty() && !source.find_page_size() {
             let found = "no page of it is a store's";
@@ -135,6 +150,9 @@ impl Source {
             self.metas.retain(|meta| meta.uuid == uuid && meta.page_shift == shift);
             self.shift = shift;
         }
+        let page = |i| self.read(i << self.shift, META_SIZE);
+        let is_lost = |page: Vec<u8>| matches!(Meta::read(&page), Reading::Damaged(..));
+        self.lost_meta = (0..META_COUNT).any(|i| page(i).is_none_or(is_lost));
     }
 
     /// Without metas: the size at which most pages are whole.
@@ -185,6 +203,13 @@ impl Source {
             return;
         }
         self.pages += 1;
+        if header::table(page) == 0 {
+            let (birth, level) = (header::birth(page), header::level(page));
+            let later = |(last, _, top): (u64, u64, u8)| (birth, level) > (last, top);
+            if self.last_root.is_none_or(later) {
+                self.last_root = Some((birth, n, level));
+            }
+        }
         if header::level(page) == 0 {
             let found = Found { birth: header::birth(page), page: n };
             let list = self.leaves.entry(header::table(page)).or_default();

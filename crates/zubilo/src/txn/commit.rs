@@ -15,7 +15,7 @@ use twox_hash::XxHash3_64;
 
 use crate::dirty::{no_list, with_room};
 use crate::env::Root;
-use crate::env::checkpoint::{MetaLock, flush, free_slot};
+use crate::env::checkpoint::{MetaLock, flush, free_slot, wipe_unpublished};
 use crate::env::log::Level;
 use crate::env::meta::{META_COUNT, Meta, Trust};
 use crate::env::metas::{self, SlotState};
@@ -241,7 +241,7 @@ impl WriteTxn {
             meta.digest = env.data.home();
         }
         let txn = meta.txn;
-        let _lock = MetaLock::take(&env.shared)?;
+        let lock = MetaLock::take(&env.shared)?;
         let slot = free_slot(&env)?;
         let state = if sync { SlotState::Pending } else { SlotState::Weak };
         metas::set_slot(&env.shared, slot, txn, state);
@@ -249,7 +249,13 @@ impl WriteTxn {
         if early {
             env.shared.publish(&Root::of(&meta).to_words(env.shift));
         }
-        metas::write(env.data.as_ref(), slot, &meta)?;
+        if let Err(error) = metas::write(env.data.as_ref(), slot, &meta) {
+            // What arrived of it may be a whole meta, which an open would believe.
+            drop(lock);
+            // Should this fail too, the next writer does it before anything else.
+            let _ = wipe_unpublished(&env);
+            return Err(error);
+        }
         if sync && !has(Bug::AcknowledgedEarly) {
             flush(&env)?;
         }

@@ -139,8 +139,7 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
         let meta = &mut bytes[meta * 4096..][..4096];
         if meta[8..].starts_with(b"ZUBILO") {
             meta[16..20].copy_from_slice(&7u32.to_le_bytes());
-            let checksum = twox_hash::XxHash3_64::oneshot(&meta[8..]);
-            meta[..8].copy_from_slice(&checksum.to_le_bytes());
+            zubilo::seal_meta(meta);
         }
     }
     fs::write(&path, &bytes).unwrap();

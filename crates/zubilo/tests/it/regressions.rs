@@ -174,8 +174,7 @@ fn the_meta_in_use_is_the_one_that_was_believed() {
     for other in (0..4).filter(|i| *i != right) {
         let mut meta = bytes[right * 4096..][..4096].to_vec();
         meta[64..72].copy_from_slice(&(1u64 << 40).to_le_bytes());
-        let checksum = twox_hash::XxHash3_64::oneshot(&meta[8..]);
-        meta[..8].copy_from_slice(&checksum.to_le_bytes());
+        zubilo::seal_meta(&mut meta);
         bytes[other * 4096..][..4096].copy_from_slice(&meta);
     }
     let env = MemoryFile::new(&bytes).open(Options::new()).unwrap();

@@ -322,6 +322,10 @@ impl Damage {
             if start + len > self.bytes.len() {
                 continue;
             }
+            if page < METAS {
+                zubilo::seal_meta(&mut self.bytes[start..start + len]);
+                continue;
+            }
             let checksum = XxHash3_64::oneshot(&self.bytes[start + 8..start + len]);
             self.put(start, 8, checksum);
         }
