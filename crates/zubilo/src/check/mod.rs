@@ -13,10 +13,13 @@ mod whole;
 
 use std::sync::Arc;
 
-use crate::env::{Env, EnvInner};
+use crate::env::checkpoint::MetaLock;
+use crate::env::meta::{META_COUNT, Meta};
+use crate::env::{Env, EnvInner, metas};
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 use crate::space::log::Loaded;
+use crate::txn::ReadTxn;
 
 use account::{Account, Use};
 pub use space::SpaceInfo;
@@ -167,8 +170,15 @@ pub(crate) fn run(
     let (txn, meta) = crate::copy::pinned(env)?;
     let snapshot = txn.snapshot();
     let mut report = CheckReport { txn: txn.id(), pages: meta.end, ..Default::default() };
+    let damaged = {
+        let _lock = MetaLock::take(&env.shared)?;
+        metas::damaged(env.data.as_ref(), env.shift)
+    };
+    for meta in damaged {
+        report.problem(meta.page.0, None, meta.to_string());
+    }
     let mut account = Account::new(meta.end);
-    account.add(0, crate::env::meta::META_COUNT, Use::Meta, &mut report, None);
+    account.add(0, META_COUNT, Use::Meta, &mut report, None);
     let mut walk = walk::Walk {
         snapshot,
         account: &mut account,
@@ -183,10 +193,37 @@ pub(crate) fn run(
     Ok(report)
 }
 
+/// Reads all that a pinned snapshot reaches; damage is an error.
+pub(crate) fn verify(
+    txn: &ReadTxn,
+    meta: &Meta,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<()> {
+    let mut report = CheckReport { txn: txn.id(), pages: meta.end, ..Default::default() };
+    let mut account = Account::new(meta.end);
+    account.add(0, META_COUNT, Use::Meta, &mut report, None);
+    let mut walk = walk::Walk {
+        snapshot: txn.snapshot(),
+        account: &mut account,
+        report: &mut report,
+        progress,
+        visit: &mut |_| true,
+        stopped: false,
+    };
+    walk.all_tables(&meta.main)?;
+    match report.problems.first() {
+        None => Ok(()),
+        Some(problem) => {
+            let reason = "what the copy would hold is not what was written";
+            Err(Error::Corrupted { page: problem.page, reason })
+        }
+    }
+}
+
 /// Adds what the free-space log says: its own pages, free pages, retired pages.
 fn free_space(
     snapshot: &crate::tree::Snapshot<'_>,
-    meta: &crate::env::meta::Meta,
+    meta: &Meta,
     env: &EnvInner,
     account: &mut Account,
     report: &mut CheckReport,

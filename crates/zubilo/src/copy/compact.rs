@@ -1,15 +1,19 @@
 //! The copy without gaps: each tree is built anew from its records.
 
+use std::ops::Range;
+
+use crate::dirty::with_room;
 use crate::env::meta::{META_COUNT, Meta, Trust};
 use crate::env::verify::Verifier;
 use crate::error::{Error, Result};
+use crate::num::PageNo;
 use crate::page::{Damage, Items, Order, Set, ValueKind};
 use crate::space::log::LogRoot;
 use crate::space::{Delta, Extent};
 use crate::tree::build::{Builder, Output, PageSink};
 use crate::tree::cursor::Cursor;
 use crate::tree::values::tree_of;
-use crate::tree::{Pages, Ref, RunRef, Snapshot, TreeDesc};
+use crate::tree::{Pages, RunRef, Snapshot, TreeDesc};
 use crate::txn::ReadTxn;
 
 use super::Progress;
@@ -26,7 +30,8 @@ pub(super) fn run(
     // Whatever the store is opened with: the copy's own checksums would hide the damage for good.
     let verifier = Verifier::first_touch(source.end);
     let snapshot = txn.snapshot().verified_by(&verifier);
-    let mut copy = Copy { snapshot, total: source.end, progress, seen: 0 };
+    let mut copy =
+        Copy { snapshot, total: source.end, progress, seen: 0, taken: Taken::new(source)? };
     let main = copy.tree(&mut out, &source.main, true)?;
     let mut meta = Meta {
         trust: Trust::Steady,
@@ -51,6 +56,34 @@ struct Copy<'c, 'p> {
     progress: Progress<'c>,
     /// Records so far.
     seen: u64,
+    taken: Taken,
+}
+
+/// The pages whose records were copied. Damaged trees may lead to the same pages again and again, each
+/// time with all that is in them: such a copy would have no end.
+struct Taken(Vec<u64>);
+
+impl Taken {
+    fn new(source: &Meta) -> Result<Taken> {
+        let words = usize::try_from(source.end.div_ceil(64)).unwrap_or(usize::MAX);
+        let mut taken = with_room(words).ok_or(Error::no_memory("note the copied pages"))?;
+        taken.resize(words, 0);
+        Ok(Taken(taken))
+    }
+
+    /// Takes pages, each for the first time. They lie inside the store.
+    fn take(&mut self, pages: Range<u64>) -> Result<()> {
+        for page in pages {
+            let reason = "a page belongs to two places";
+            let twice = || Error::Corrupted { page: PageNo(page), reason };
+            let word = self.0.get_mut((page / 64) as usize).ok_or_else(twice)?;
+            if *word >> (page % 64) & 1 == 1 {
+                return Err(twice());
+            }
+            *word |= 1 << (page % 64);
+        }
+        Ok(())
+    }
 }
 
 impl Copy<'_, '_> {
@@ -62,10 +95,15 @@ impl Copy<'_, '_> {
         let duplicates = desc.options.has_duplicates();
         cursor.first()?;
         while let Some((at, entry)) = cursor.entry()? {
+            if let Some((leaf, _, 0)) = cursor.position() {
+                self.taken.take(leaf.page_no().0..leaf.page_no().0 + 1)?;
+            }
             match entry.kind {
                 ValueKind::Run => {
                     let run = RunRef::load(entry.value).map_err(at.damaged())?;
                     let value = self.snapshot.run(at, &run)?;
+                    let pages = run.len.div_ceil(out.page_size as u64);
+                    self.taken.take(run.first..run.first + pages)?;
                     builder.add_large(out, entry.key, value)?;
                 }
                 ValueKind::Tree if is_main => {
@@ -100,6 +138,9 @@ impl Copy<'_, '_> {
         let mut cursor = Cursor::<_, Items<'_>>::new(self.snapshot, desc, order);
         cursor.first()?;
         while let Some(value) = cursor.key()? {
+            if let Some((leaf, _, 0)) = cursor.position() {
+                self.taken.take(leaf.page_no().0..leaf.page_no().0 + 1)?;
+            }
             if desc.options.is_packed() {
                 builder.add_item(out, value)?;
             } else {
@@ -111,16 +152,12 @@ impl Copy<'_, '_> {
         builder.finish(out, desc.modified)
     }
 
-    /// Counts a record. A damaged tree whose order is not known may lead to the same pages again and
-    /// again: it has more records than fit the store.
+    /// Counts a record.
     fn step(&mut self, out: &Output<'_>) -> Result<()> {
         self.seen += 1;
         if self.seen.is_multiple_of(1024) && !(self.progress)(out.next.min(self.total), self.total)
         {
             return Err(Error::Stopped);
-        }
-        if self.seen > self.total.saturating_mul(out.page_size as u64) {
-            return Err(Ref::NONE.damaged()(Damage("a tree with more records than the store")));
         }
         Ok(())
     }

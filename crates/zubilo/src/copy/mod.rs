@@ -16,6 +16,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::check::verify;
 use crate::env::meta::{META_COUNT, Meta};
 use crate::env::{Env, EnvInner, checkpoint::MetaLock, metas};
 use crate::error::{Error, Result};
@@ -32,6 +33,9 @@ impl Env {
     /// left out and pages are filled. The copy is on disk when this returns. `progress` is told
     /// pages done and pages in all, and stops the copy by giving false ([`Error::Stopped`]); what
     /// an unfinished copy left behind is removed.
+    ///
+    /// All that is copied is verified. Damage is an error, and there is no copy then; what is left of a
+    /// damaged store [`Salvage`](crate::Salvage) brings out.
     ///
     /// Nobody may do more with the copy than with the store: its mode is that of the store, less the
     /// process's mask; rights of the group only if the new file gets the same group.
@@ -68,9 +72,11 @@ impl Env {
             stream.out.write_all(&meta_pages(&compacted)).map_err(failed())?;
             compact::run(&txn, &meta, &mut stream, progress)?;
         } else {
+            // Verified first: what is in the stream cannot be taken back.
+            verify(&txn, &meta, &mut |done, all| progress(done, all * 2))?;
             let meta = plain::meta(meta);
             stream.out.write_all(&meta_pages(&meta)).map_err(failed())?;
-            plain::run(&txn, &meta, &mut stream, progress)?;
+            plain::run(&txn, &meta, &mut stream, &mut |done, all| progress(all + done, all * 2))?;
             stream.fill_to(meta.end)?;
         }
         stream.out.flush().map_err(failed())?;
@@ -110,7 +116,10 @@ fn copy_to_file(
         compact::run(&txn, &meta, &mut sink, progress)?
     } else {
         let meta = plain::meta(meta);
-        plain::run(&txn, &meta, &mut sink, progress)?;
+        plain::run(&txn, &meta, &mut sink, &mut |done, all| progress(done, all * 2))?;
+        // The pages are in memory now if there is room; without its meta the copy is none yet.
+        verify(&txn, &meta, &mut |done, all| progress(all + done.min(all), all * 2))?;
+        progress(meta.end * 2, meta.end * 2);
         meta
     };
     let io = |op| Error::io_at(op, path);

@@ -110,7 +110,7 @@ fn an_empty_store_can_be_copied() {
 }
 
 #[test]
-fn damage_is_not_copied_under_new_checksums() {
+fn damage_is_not_copied() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("source");
     let options = Options::new().verify_reads(VerifyReads::Never).durability(Durability::NoSync);
@@ -123,6 +123,14 @@ fn damage_is_not_copied_under_new_checksums() {
     bytes[at + 30] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
     let env = options.open(&path).unwrap();
-    let copied = env.copy_to_path(dir.path().join("copy"), true, &mut |_, _| true);
+    for compact in [false, true] {
+        let path = dir.path().join("copy");
+        let copied = env.copy_to_path(&path, compact, &mut |_, _| true);
+        assert!(matches!(copied, Err(crate::Error::Corrupted { .. })), "{copied:?}");
+        assert!(!path.exists());
+    }
+    let mut out = Vec::new();
+    let copied = env.copy_to_writer(&mut out, false, &mut |_, _| true);
     assert!(matches!(copied, Err(crate::Error::Corrupted { .. })), "{copied:?}");
+    assert!(out.is_empty());
 }

@@ -17,6 +17,7 @@ mod histories;
 mod hostile;
 mod limits;
 mod marks;
+mod metas;
 mod opening;
 mod orders;
 mod parked;
