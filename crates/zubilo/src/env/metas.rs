@@ -278,6 +278,11 @@ pub(crate) fn wipe_unpublished(
     Ok(wiped)
 }
 
+/// The newest commit that any slot tells of, be it published or not.
+pub(crate) fn newest_told(shared: &Shared) -> u64 {
+    slots(shared).map(|(_, s)| s.txn).max().unwrap_or(0)
+}
+
 /// The newest of the metas that [`wipe_unpublished`] would wipe. The caller holds the meta lock, so
 /// none belongs to a commit that is about to be published.
 pub(crate) fn unpublished(shared: &Shared) -> Option<u64> {

@@ -271,7 +271,9 @@ fn bring_up(
     // The users before have seen, on this boot and in this file, the flush that put the newest commit on
     // disk, and have written nothing after it that counts.
     let is_known = |m: &Meta| m.trust != Trust::Weak && m.txn == known && shared.knows_steady();
-    let settled = unflushed.is_none() && metas.first().is_some_and(|(_, m)| is_known(m));
+    // A newer one in a slot was wiped by a writer that was killed: that may not be on disk.
+    let told = metas::newest_told(shared) > known;
+    let settled = unflushed.is_none() && !told && metas.first().is_some_and(|(_, m)| is_known(m));
     if !settled {
         flush_leftovers(data, shared, options)?;
     }
