@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::process::ExitCode;
 
 use serde_json::json;
 use zubilo::Error;
@@ -24,12 +23,6 @@ pub(crate) enum Code {
     Other = 4,
     /// Ctrl-C, as shells tell it.
     Interrupted = 130,
-}
-
-impl From<Code> for ExitCode {
-    fn from(code: Code) -> ExitCode {
-        ExitCode::from(code as u8)
-    }
 }
 
 /// What a command gives back.
