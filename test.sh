@@ -64,6 +64,7 @@ step "lint tools" ensure_component clippy clippy
 step "C compiler, valgrind, strace" ensure_c_tools
 step "LMDB's tools" ensure_lmdb_tools
 step "format" cargo fmt --all --check
+step "format of the bindings" cargo fmt --manifest-path bindings/python/Cargo.toml --check
 step "lints" cargo clippy --workspace --all-targets -- -D warnings
 step "docs" env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
 step "tests" limit cargo test --workspace --no-fail-fast
@@ -73,6 +74,8 @@ if [ -f crates/sim/Cargo.toml ]; then
     step "planted bugs" planted_bugs
 fi
 step "Java package" limit bindings/java/test.sh
+step "Python package, lints" cargo clippy --quiet --manifest-path bindings/python/Cargo.toml -- -D warnings
+step "Python package" limit bindings/python/test.sh
 step "instruction counts" limit tools/instructions.sh
 step "models" loom_models # the last one: it changes the environment
 finish

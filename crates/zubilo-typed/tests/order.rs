@@ -209,3 +209,22 @@ fn encodings_stay_as_they_are() {
     assert_eq!(bytes::<(Option<u8>, Option<&'static str>)>((None, Some("x"))), b"\0\x01x");
     assert_eq!(bytes::<()>(()), b"");
 }
+
+#[test]
+fn encodings_are_those_of_the_python_package() {
+    // The same pairs stand in `bindings/python/tests/test_types.py`.
+    assert_eq!(bytes::<i64>(-2), [0x7f, 255, 255, 255, 255, 255, 255, 254]);
+    assert_eq!(bytes::<u32>(258), [0, 0, 1, 2]);
+    assert_eq!(bytes::<i8>(-1), [0x7f]);
+    assert_eq!(bytes::<f64>(1.0), [0xbf, 0xf0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(bytes::<f64>(-1.0), [0x40, 0x0f, 255, 255, 255, 255, 255, 255]);
+    assert_eq!(bytes::<f32>(1.0), [0xbf, 0x80, 0, 0]);
+    assert_eq!(bytes::<bool>(true), [1]);
+    assert_eq!(bytes::<&'static str>("a\0é"), b"a\0\xc3\xa9");
+    let text_and_number = bytes::<(&'static str, i64)>(("a\0", -1));
+    assert_eq!(text_and_number, b"a\0\xff\0\0\x7f\xff\xff\xff\xff\xff\xff\xff");
+    assert_eq!(bytes::<(&'static [u8], &'static [u8])>((b"x", b"y\0")), b"x\0\0y\0");
+    type Nested = ((u8, &'static str), &'static str);
+    assert_eq!(bytes::<Nested>(((1, "a"), "b")), b"\x01a\0\0b");
+    assert_eq!(bytes::<Native<u32>>(258), [2, 1, 0, 0]);
+}

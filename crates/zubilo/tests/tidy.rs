@@ -58,6 +58,7 @@ fn sources() -> Vec<Source> {
     let root = root();
     let mut all = Vec::new();
     collect(&root.join("crates"), &root, &mut all);
+    collect(&root.join("bindings"), &root, &mut all);
     all.sort_by(|a, b| a.path.cmp(&b.path));
     assert!(all.len() > 50, "the scan found only {} files", all.len());
     all
@@ -280,6 +281,17 @@ fn the_names_in_the_documentation_exist() {
         assert!(is_there, "{owner}::{name}");
     }
     assert!(seen > 100, "{seen}");
+}
+
+/// The bindings are workspaces of their own and cannot inherit the version.
+#[test]
+fn the_bindings_have_the_version_of_the_workspace() {
+    let version = |file: &str| {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let line = text.lines().find(|line| line.starts_with("version = ")).map(str::to_string);
+        line.unwrap_or_else(|| panic!("{file} has no version"))
+    };
+    assert_eq!(version("bindings/python/Cargo.toml"), version("Cargo.toml"));
 }
 
 /// All files of the project, as paths from its root.
