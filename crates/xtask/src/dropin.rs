@@ -26,9 +26,10 @@ const HANDLERS: [(&str, &str); 2] = [
     ("ZUBILO_OUT_OF_MEMORY_SYMBOL", "_7___rustc26___rust_alloc_error_handler"),
 ];
 const TOOLS: [&str; 5] = ["mdb_stat", "mdb_copy", "mdb_dump", "mdb_load", "mdb_drop"];
-/// The promised bound of the library. A megabyte, and what it took to give comparison functions the
-/// program's own values: cursors that are found again, and values that are removed, without asking one.
-const LIBRARY_MAX: u64 = (1 << 20) + (64 << 10);
+/// The promised bound of the library: a megabyte, and an eighth of one for trust. Comparison functions
+/// get the program's own values, so cursors and values are found again without asking one; the data file
+/// is claimed and compared; damaged metas are rebuilt; checkpoints outlive their process. 1,115,912 bytes.
+const LIBRARY_MAX: u64 = (1 << 20) + (128 << 10);
 
 /// Builds the drop-in and leaves it in `dir`.
 pub(crate) fn build(dir: &Path) -> Result<()> {
