@@ -231,7 +231,7 @@ fn copy_makes_a_store_of_its_own() {
     assert!(shown.contains("copied"), "{shown}");
     run(&["copy", &store, &place.arg("plain")]).code(4).says("choose another name");
     let shown = run(&["copy", &store, &place.arg("compact"), "--compact", "--json"]).code(0).json();
-    assert_eq!(keys(&shown), ["bytes", "compact", "path", "txn", "verified"]);
+    assert_eq!(keys(&shown), ["bytes", "compact", "path", "txn"]);
     assert_eq!(shown["bytes"], std::fs::metadata(place.path("compact")).unwrap().len());
     for (name, compact) in [("piped", false), ("piped-compact", true)] {
         let flag = if compact { "--compact" } else { "--json" };
