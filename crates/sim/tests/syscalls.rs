@@ -371,7 +371,10 @@ fn judge(way: &Way, path: &Path, come: &mut Come, case: &str) {
     let found = value(&env).unwrap_or_else(|e| panic!("{case}: read: {e}"));
     come.take(way, found, case);
     let report = env.check(&mut |_, _| true).unwrap_or_else(|e| panic!("{case}: check: {e}"));
-    assert!(report.is_ok(), "{case}: {:?}", report.problems);
+    // A creation whose write was cut off may lack one sector of its meta, which is told and made up for.
+    let cut = |reason: &str| case.contains("PartialWrite") && reason.ends_with("make up for");
+    let worse: Vec<_> = report.problems.iter().filter(|p| !cut(p.reason.as_ref())).collect();
+    assert!(worse.is_empty(), "{case}: {worse:?}");
     commit(&env, 99).unwrap_or_else(|e| panic!("{case}: commit: {e}"));
     assert_eq!(value(&env).expect("read"), 99, "{case}");
     env.close().unwrap_or_else(|e| panic!("{case}: close: {e}"));
