@@ -33,7 +33,11 @@ final class Scanner implements Iterator<KeyValue> {
     private int room = ROOM;
     private boolean ended;
     private int changes;
+    /** The caller has asked whether there is more since the last record, so all was looked at. */
+    private boolean checked;
+    /** The record to go on after; null for the start. Once one was given it is the one at {@code lastAt} of the batch. */
     private KeyValue last;
+    private int lastAt = -1;
 
     Scanner(Table table, Range range, KeyValue after) {
         this(table, range, null, after);
@@ -62,6 +66,7 @@ final class Scanner implements Iterator<KeyValue> {
     @Override
     public boolean hasNext() {
         table.txn.check();
+        checked = true;
         if (changes != table.txn.changes) {
             // What was read ahead may be gone, or have got neighbours.
             changes = table.txn.changes;
@@ -76,21 +81,29 @@ final class Scanner implements Iterator<KeyValue> {
 
     @Override
     public KeyValue next() {
-        if (!hasNext()) {
+        if ((!checked || left == 0) && !hasNext()) {
             throw new NoSuchElementException();
         }
+        checked = false;
         left--;
+        lastAt = at;
+        // Only its place is kept, so that a record that its user does not keep need not be made at all.
         if (lifetime != null) {
-            int i = at;
             at += 4;
-            return last = new KeyValue(lifetime.view(places[i], places[i + 1]), lifetime.view(places[i + 2], places[i + 3]));
+        } else {
+            at += 8 + number(at) + number(at + 4);
         }
-        int keyLen = number(at);
-        int valueLen = number(at + 4);
-        int start = at + 8;
-        at = start + keyLen + valueLen;
-        return last = new KeyValue(new Bytes.HeapBytes(copies, start, keyLen),
-                new Bytes.HeapBytes(copies, start + keyLen, valueLen));
+        return record(lastAt);
+    }
+
+    /** The record at a place of the batch. */
+    private KeyValue record(int i) {
+        if (lifetime != null) {
+            return new KeyValue(lifetime.view(places[i], places[i + 1]), lifetime.view(places[i + 2], places[i + 3]));
+        }
+        int keyLen = number(i);
+        return new KeyValue(new Bytes.HeapBytes(copies, i + 8, keyLen),
+                new Bytes.HeapBytes(copies, i + 8 + keyLen, number(i + 4)));
     }
 
     private int number(int i) {
@@ -98,6 +111,10 @@ final class Scanner implements Iterator<KeyValue> {
     }
 
     private void fill() {
+        if (lastAt >= 0) {
+            last = record(lastAt);
+            lastAt = -1;
+        }
         Scratch scratch = Scratch.take();
         try {
             long size = request(scratch);

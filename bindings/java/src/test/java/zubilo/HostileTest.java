@@ -9,11 +9,21 @@ import static zubilo.Dirs.b;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -270,6 +280,129 @@ class HostileTest {
         });
         try (ReadTxn txn = env.read()) {
             assertFalse(txn.table("t").containsKey(b("lost")));
+        }
+    }
+
+    /** All of it at once, with transactions lost everywhere; and the collector ends them. */
+    @Test
+    void everythingAtOnce() throws Exception {
+        long seed = new Random().nextLong();
+        System.out.println("everythingAtOnce: seed " + seed);
+        ExecutorService pool = Executors.newCachedThreadPool();
+        AtomicBoolean over = new AtomicBoolean();
+        AtomicLong done = new AtomicLong();
+        List<Future<?>> all = new ArrayList<>();
+        for (int thread = 0; thread < 6; thread++) {
+            int id = thread;
+            all.add(pool.submit(() -> {
+                Random random = new Random(seed + id);
+                while (!over.get()) {
+                    try {
+                        anything(random, pool, id);
+                        done.incrementAndGet();
+                    } catch (ZubiloException.Closed | IllegalStateException e) {
+                        assertNotNull(e);
+                    }
+                }
+                return null;
+            }));
+        }
+        Thread.sleep(3000);
+        over.set(true);
+        for (Future<?> one : all) {
+            one.get(60, TimeUnit.SECONDS);
+        }
+        pool.shutdown();
+        assertTrue(done.get() > 0);
+        for (int i = 0; i < 200 && !env.readers().isEmpty(); i++) {
+            System.gc();
+            Thread.sleep(20);
+        }
+        assertEquals(List.of(), env.readers());
+    }
+
+    private void anything(Random random, ExecutorService pool, int id) throws Exception {
+        byte[] key = b("key" + random.nextInt(3000));
+        switch (random.nextInt(9)) {
+            case 0: env.read().table("t").containsKey(key); break;
+            case 1: env.readShared().table("t").all().iterator().next(); break;
+            case 2: {
+                WriteTxn txn = env.tryWrite().orElse(null);
+                if (txn != null) {
+                    txn.table("t").put(key, new byte[random.nextInt(100_000)]);
+                    int end = random.nextInt(3);
+                    if (end == 0) {
+                        txn.commit();
+                    } else if (end == 1) {
+                        txn.close();
+                    }
+                }
+                break;
+            }
+            case 3:
+                try (ReadTxn txn = env.read()) {
+                    txn.table("t").range(Range.all().reversed()).stream().limit(2000).forEach(r -> r.value().size());
+                }
+                break;
+            case 4: pool.submit(() -> env.updateAsync(txn -> txn.table("t").delete(key))).cancel(true); break;
+            case 5: assertTrue(env.check().isOk()); break;
+            case 6: {
+                ReadTxn txn = env.readShared();
+                pool.submit(txn::close);
+                Bytes value = txn.table("t").getMany(List.of(b("key1"), key)).get(1);
+                if (value != null) {
+                    value.toByteArray();
+                }
+                break;
+            }
+            case 7: System.gc(); break;
+            default: {
+                Path copy = dir.resolve("copy" + id);
+                env.copyTo(copy, random.nextBoolean());
+                Files.delete(copy);
+            }
+        }
+    }
+
+    /** Two applications in one JVM, each with a jar of its own: the library is there twice, and they share a store. */
+    @Test
+    void twoClassLoaders() throws Exception {
+        URL jar = Env.class.getProtectionDomain().getCodeSource().getLocation();
+        List<Thread> threads = new ArrayList<>();
+        List<Object> envs = new ArrayList<>();
+        List<Throwable> failures = Collections.synchronizedList(new ArrayList<>());
+        Path path = dir.resolve("two");
+        for (int i = 0; i < 2; i++) {
+            Class<?> type = new URLClassLoader(new URL[] {jar}, null).loadClass("zubilo.Env");
+            Object other = type.getMethod("open", Path.class).invoke(null, path);
+            assertFalse(other instanceof Env);
+            envs.add(other);
+            int id = i;
+            Thread thread = new Thread(() -> {
+                try {
+                    for (int n = 0; n < 50; n++) {
+                        Object txn = type.getMethod("write").invoke(other);
+                        Object table = txn.getClass().getMethod("tableOrCreate", String.class).invoke(txn, "t");
+                        table.getClass().getMethod("put", byte[].class, byte[].class).invoke(table, b(id + "-" + n), b("v"));
+                        txn.getClass().getMethod("commit").invoke(txn);
+                    }
+                } catch (Throwable e) {
+                    failures.add(e);
+                }
+            });
+            threads.add(thread);
+            thread.start();
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        assertEquals(List.of(), failures);
+        for (Object other : envs) {
+            other.getClass().getMethod("close").invoke(other);
+        }
+        try (Env both = Env.open(path); ReadTxn txn = both.read()) {
+            assertEquals(100, txn.table("t").size());
+            assertTrue(both.check().isOk());
         }
     }
 }
