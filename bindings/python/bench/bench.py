@@ -40,6 +40,8 @@ class Engine:
 
     name = ""
     package: str | None = None
+    # Whether several processes can have it open.
+    shares = True
 
     def __init__(self, folder: str):
         self.folder = folder
@@ -187,6 +189,7 @@ class DiskCache(Engine):
 
 class Plyvel(Engine):
     name, package = "plyvel", "plyvel"
+    shares = False
 
     def open(self):
         import plyvel
@@ -217,6 +220,7 @@ class Plyvel(Engine):
 
 class RocksDict(Engine):
     name, package = "rocksdict", "rocksdict"
+    shares = False
 
     def open(self):
         import rocksdict
@@ -376,7 +380,7 @@ def measure_reads(engines, keys, records, rounds, rows):
                         note(row, engine, rate)
                 if turn and engine.name not in ("dbm", "shelve"):
                     note("4 reading threads", engine, threads(get, keys))
-            if turn:
+            if turn and engine.shares:
                 note("4 reading processes", engine, processes(type(engine), engine.folder, keys))
 
 
