@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.." || exit 1
 seconds=${1:-600}
 shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(pages store salvage lmdb_import load mdb_load c_calls)
+[ ${#targets[@]} -gt 0 ] || targets=(pages redo store salvage lmdb_import load mdb_load c_calls)
 . tools/steps.sh
 
 rustc +nightly -V >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal || exit 1

@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 recorded=tools/instructions.txt
-parts="load get get_many scan begin crud seek range cursor sorted delete commit nested"
+parts="${PARTS:-load get get_many scan begin crud seek range cursor sorted delete commit nested few many fixed pair values remove}"
 
 . tools/steps.sh
 if ! command -v valgrind >/dev/null && command -v apt-get >/dev/null; then

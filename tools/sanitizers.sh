@@ -47,7 +47,7 @@ for kind in "${kinds[@]}"; do
             # Forks and other processes are left out: see above.
             step "thread: units" tests thread -p zubilo --lib -- --skip fork --skip process --skip child
             step "thread: behaviour" tests thread -p zubilo --test it -- \
-                threads group flusher histories failures types cursors full verify marks telling
+                threads group flusher histories failures types cursors upper_bound verify user_metadata logging
             ;;
         *) echo "unknown: $kind"; exit 1 ;;
     esac

@@ -115,3 +115,27 @@ database:
     storage: $store/db
 CONF
 }
+
+# For the scripts that run the Go binding lmdb-go: builds its own tests in the folder $binding, linked with the
+# system's library instead of the copy of LMDB that comes with it.
+go_tests_build() { # go_tests_build FLAGS: what becomes of the line with the flags for C
+    local part
+    rm "$binding"/lmdb/{mdb.c,midl.c,midl.h,lmdb.h} || exit 1
+    sed -i "s/^#cgo CFLAGS: -pthread.*/$1\n#cgo LDFLAGS: -llmdb/" "$binding/lmdb/lmdb.go"
+    for part in lmdb lmdbscan exp/lmdbsync; do
+        (cd "$binding/$part" && go test -vet=off -c -o "$top/$(basename $part).test" .) >"$top/log" 2>&1 ||
+            { tail -n 5 "$top/log"; echo "SKIPPED lmdb-go cannot be built"; exit 3; }
+    done
+}
+
+# Runs them; prints which passed.
+go_tests_run() {
+    local part code
+    for part in lmdb lmdbscan exp/lmdbsync; do
+        cd "$binding/$part" || return 1
+        TMPDIR=$store on "$top/$(basename $part).test" -test.v >"$store/out"
+        code=$?
+        grep -E '^ *--- ' "$store/out" | sed 's/ ([0-9.]*s)$//'
+        echo "$part: $code"
+    done
+}

@@ -9,7 +9,7 @@
 
 enum { PEER_SYNC, PEER_LAZY, PEER_NOSYNC, PEER_VOLATILE };
 
-/* Results besides 0 and the engine's own errors, which are told apart from these. */
+/* Results besides 0 and the engine's own errors, which differ from these. */
 enum { PEER_NONE = 1000001, PEER_AGAIN = 1000002 };
 
 const char *peer_version(void);

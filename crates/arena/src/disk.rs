@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn space_is_told() {
+    fn space_is_counted() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("below")).unwrap();
         fs::write(dir.path().join("below/file"), vec![1; 10_000]).unwrap();

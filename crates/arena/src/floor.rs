@@ -41,7 +41,7 @@ struct Kind {
 }
 
 const KINDS: [Kind; 6] = [
-    Kind { name: "600 bytes behind the last", run: |d| d.append(600) },
+    Kind { name: "600 bytes after the last", run: |d| d.append(600) },
     Kind { name: "1 page", run: |d| d.front() },
     Kind { name: "4 adjacent pages, 1 elsewhere", run: |d| d.run(4).and_then(|()| d.front()) },
     Kind { name: "12 adjacent pages", run: |d| d.run(12) },

@@ -203,7 +203,7 @@ fn measure(plan: &str, scale: Scale, choice: Choice) -> std::io::Result<()> {
     Err(std::io::Error::other(text))
 }
 
-/// The path with `.extension` behind it, whatever dots it has.
+/// The path with `.extension` after it, whatever dots it has.
 fn with_extension(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use support::number;
 
 use differential::bulk::Table;
 use zubilo::{Durability, Env, KeyOrder, Options, TableOptions};
@@ -13,10 +14,6 @@ use zubilo::{Durability, Env, KeyOrder, Options, TableOptions};
 /// A bijection of the numbers, so that values come once each and in no order.
 fn scattered(n: u64) -> u64 {
     n.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xD6E8_FEB8_6659_FD93)
-}
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
 }
 
 /// Wall and CPU time, in seconds.
@@ -76,7 +73,7 @@ fn store(dir: &Path, fixed: bool) -> Env {
 }
 
 /// Values under keys, put in random order and committed.
-fn fill(env: &Env, lmdb: &mut Table, values: u64, keys: u64) -> [Cost; 2] {
+fn fill(env: &Env, lmdb: &Table, values: u64, keys: u64) -> [Cost; 2] {
     let ours = measure(|| {
         let mut txn = env.write().expect("begin");
         let mut table = txn.table("t").expect("table");
@@ -87,12 +84,12 @@ fn fill(env: &Env, lmdb: &mut Table, values: u64, keys: u64) -> [Cost; 2] {
         txn.commit().expect("commit");
     });
     let theirs = measure(|| {
-        lmdb.begin();
+        let mut txn = lmdb.begin();
         for n in 0..values {
             let n = scattered(n);
-            lmdb.put(&(n % keys).to_be_bytes(), &n.to_be_bytes());
+            txn.put(&(n % keys).to_be_bytes(), &n.to_be_bytes());
         }
-        lmdb.commit();
+        txn.commit();
     });
     [ours, theirs]
 }
@@ -108,8 +105,8 @@ fn inserts(place: &Path, values: u64, rounds: u64, fixed: bool) {
     for _ in 0..rounds.min(3) {
         let dir = folder(place);
         let env = store(dir.path(), fixed);
-        let mut lmdb = Table::create(dir.path(), fixed);
-        for (least, cost) in least.iter_mut().zip(fill(&env, &mut lmdb, values, 1000)) {
+        let lmdb = Table::create(dir.path(), fixed);
+        for (least, cost) in least.iter_mut().zip(fill(&env, &lmdb, values, 1000)) {
             least.wall = least.wall.min(cost.wall);
             least.cpu = least.cpu.min(cost.cpu);
         }
@@ -130,8 +127,8 @@ fn inserts(place: &Path, values: u64, rounds: u64, fixed: bool) {
 fn reads(place: &Path, values: u64, rounds: u64, fixed: bool) {
     let dir = folder(place);
     let env = store(dir.path(), fixed);
-    let mut lmdb = Table::create(dir.path(), fixed);
-    fill(&env, &mut lmdb, values, 1);
+    let lmdb = Table::create(dir.path(), fixed);
+    fill(&env, &lmdb, values, 1);
     let key = 0u64.to_be_bytes();
     let read = env.read().expect("begin");
     let table = read.table("t").expect("table");
@@ -188,11 +185,11 @@ fn nested(place: &Path, rounds: u64) {
     const TIMES: u32 = 100_000;
     let dir = folder(place);
     let env = store(dir.path(), false);
-    let mut lmdb = Table::create(dir.path(), false);
+    let lmdb = Table::create(dir.path(), false);
     let mut txn = env.write().expect("begin");
     txn.table("t").expect("table").put("key", "value").expect("put");
-    lmdb.begin();
-    lmdb.put(b"key", b"value");
+    let mut theirs = lmdb.begin();
+    theirs.put(b"key", b"value");
     let ours = || {
         measure(|| {
             for _ in 0..TIMES {
@@ -201,7 +198,7 @@ fn nested(place: &Path, rounds: u64) {
             }
         })
     };
-    let theirs = || measure(|| (0..TIMES).for_each(|_| lmdb.begin_and_commit_nested()));
+    let theirs = || measure(|| (0..TIMES).for_each(|_| theirs.begin_and_commit_nested()));
     let costs = duel(rounds, ours, theirs);
     tell("nested begin and commit", "ns", 1e9 / f64::from(TIMES), costs.map(|c| c.wall));
 }

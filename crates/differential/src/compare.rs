@@ -7,20 +7,20 @@
 use std::cmp::Ordering;
 use std::path::Path;
 
-use crate::api::Api;
 use crate::lmdb::Lmdb;
 use crate::ours::Ours;
 use crate::program::{How, Kind, Move, Order, Program, Step, Values};
 use crate::{Answer, Engine};
+use support::lmdb::Api;
 
-/// How far LMDB's position of a cursor is told by its contract.
+/// How far LMDB's contract fixes the position of a cursor.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     /// Not at all.
     open: bool,
-    /// Behind the last record: only steps back are told.
+    /// After the last record: only steps back are fixed.
     behind: bool,
-    /// LMDB remembers that this is the end, whatever is added behind.
+    /// LMDB remembers that this is the end, whatever is added after it.
     sticky: bool,
     /// Others changed the table since the cursor was placed: LMDB may count as before.
     old_count: bool,
@@ -36,7 +36,7 @@ struct Place {
     old_place: bool,
 }
 
-/// Runs a program on both, and on another library with LMDB's interface if one is given; tells where
+/// Runs a program on both, and on another library with LMDB's interface if one is given; returns where
 /// they differ.
 pub fn run(program: &Program, dir: &Path, third: Option<Api>) -> Result<(), String> {
     let ours = Ours::create(dir, program).map_err(|e| e.to_string())?;
@@ -131,7 +131,7 @@ impl Both {
                         | Move::Both
                         | Move::BothRange
                 );
-                // Behind the last record, or nowhere because all were deleted, there is no key.
+                // After the last record, or nowhere because all were deleted, there is no key.
                 let keyless = of_values && !absolute(way) && self.ours.is_nowhere(c);
                 let skewed = place.skewed && matches!(way, Move::Next | Move::NextDup);
                 // LMDB looks for them in the values as they were.
@@ -190,7 +190,7 @@ impl Both {
         })
     }
 
-    /// Follows what is told of LMDB's positions.
+    /// Follows what the contract fixes of LMDB's positions.
     fn note(&mut self, step: &Step, answer: &Answer) {
         if *answer == Answer::Incompatible {
             return;
@@ -224,6 +224,9 @@ impl Both {
                 self.changed(Some(c));
                 self.stored(Some(c), key);
                 self.placed(c, found, true);
+                // After a walk back the cursor is on the last value of the first page, and which that is
+                // depends on how the values are divided among pages.
+                self.places[usize::from(c)].open |= matches!(step, Step::Packed(_, _, true));
             }
             Step::CursorPut(c, key, _, how) => {
                 self.changed(Some(c));

@@ -1,11 +1,13 @@
 //! Zubilo against LMDB: random programs of puts, deletes, cursor moves and nested transactions on
 //! every combination of table flags, run on both, each answer compared, failures shrunk.
 //!
-//! `program` makes programs, `lmdb` (through a table of functions, `api`) and `ours` run their steps,
+//! `program` makes programs, `lmdb` (through the table of functions of `support`) and `ours` run their steps,
 //! `compare` runs both side by side, and the C interface of Zubilo as a third if it is given, and knows which of LMDB's answers its contract leaves open, `isolate` keeps crashes of LMDB away,
 //! `shrink` makes failing programs small, `seeds` runs many. `bulk` is LMDB for the figures of `examples/figures.rs`.
 
-pub mod api;
+// LMDB 0.9.70, whose functions `support` has for the program.
+use lmdb_master_sys as _;
+
 pub mod bulk;
 pub mod compare;
 pub mod isolate;
@@ -30,7 +32,7 @@ pub enum Answer {
     Many(Vec<Vec<u8>>),
     /// There is none.
     NotFound,
-    /// It is there already, or not behind what is.
+    /// It is there already, or not after what is.
     Exists,
     /// Not possible where the cursor stands, or not with these arguments.
     Invalid,

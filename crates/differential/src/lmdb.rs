@@ -1,42 +1,25 @@
 //! A program's steps on LMDB, or a library that claims to be it, called as a C program would.
 
-use std::ffi::CString;
+use std::ffi::{CString, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
 
-use lmdb_master_sys as ffi;
+use support::lmdb::{self as ffi, Api, LINKED, Stat, Val};
 
-use crate::api::Api;
 use crate::program::{How, Kind, Move, Order, Step, Values};
 use crate::{Answer, Engine};
 
 /// LMDB with one table and a running write transaction.
 pub struct Lmdb {
     api: Api,
-    env: *mut ffi::MDB_env,
-    dbi: ffi::MDB_dbi,
+    env: *mut c_void,
+    dbi: c_uint,
     kind: Kind,
     /// The transaction and those nested in it, the innermost last.
-    txns: Vec<*mut ffi::MDB_txn>,
+    txns: Vec<*mut c_void>,
     /// Cursors with the nesting level in which they were opened.
-    cursors: Vec<Option<(*mut ffi::MDB_cursor, usize)>>,
-}
-
-fn val(bytes: &[u8]) -> ffi::MDB_val {
-    ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
-}
-
-const EMPTY: ffi::MDB_val = ffi::MDB_val { mv_size: 0, mv_data: null_mut() };
-
-/// # Safety
-/// The value was filled by the library, and nothing changed since.
-unsafe fn bytes(val: &ffi::MDB_val) -> Vec<u8> {
-    if val.mv_size == 0 {
-        return Vec::new();
-    }
-    // SAFETY: promised by the caller.
-    unsafe { std::slice::from_raw_parts(val.mv_data.cast::<u8>(), val.mv_size) }.to_vec()
+    cursors: Vec<Option<(*mut c_void, usize)>>,
 }
 
 fn failed(code: i32) -> Answer {
@@ -87,7 +70,7 @@ fn how(how: How) -> u32 {
     }
 }
 
-fn operation(way: Move) -> ffi::MDB_cursor_op {
+fn operation(way: Move) -> c_uint {
     match way {
         Move::First => ffi::MDB_FIRST,
         Move::Last => ffi::MDB_LAST,
@@ -108,21 +91,15 @@ fn operation(way: Move) -> ffi::MDB_cursor_op {
 }
 
 /// A comparison as a caller supplies it.
-unsafe extern "C" fn backwards(a: *const ffi::MDB_val, b: *const ffi::MDB_val) -> i32 {
+unsafe extern "C" fn backwards(a: *const Val, b: *const Val) -> i32 {
     // SAFETY: the library passes two strings that stay for the call.
-    let [a, b] = [a, b].map(|val| unsafe {
-        match (*val).mv_size {
-            0 => &[][..],
-            len => std::slice::from_raw_parts((*val).mv_data.cast::<u8>(), len),
-        }
-    });
-    b.cmp(a) as i32
+    unsafe { (*b).bytes().cmp((*a).bytes()) as i32 }
 }
 
 impl Lmdb {
     /// A new environment of the original in a folder.
     pub fn create(dir: &Path, kind: Kind) -> Lmdb {
-        Lmdb::create_with(Api::original(), &dir.join("lmdb"), kind)
+        Lmdb::create_with(LINKED, &dir.join("lmdb"), kind)
     }
 
     /// A new environment of a library in a file.
@@ -152,7 +129,7 @@ impl Lmdb {
         lmdb
     }
 
-    fn txn(&self) -> *mut ffi::MDB_txn {
+    fn txn(&self) -> *mut c_void {
         *self.txns.last().expect("a transaction runs")
     }
 
@@ -188,7 +165,7 @@ impl Lmdb {
 
     fn put(&mut self, key: u32, value: u32, put: How) -> Answer {
         let (key, value) = (self.kind.key(key), self.kind.value(value));
-        let (mut key, mut value) = (val(&key), val(&value));
+        let (mut key, mut value) = (Val::of(&key), Val::of(&value));
         // SAFETY: the transaction runs; the values are valid for the call.
         done(unsafe { (self.api.mdb_put)(self.txn(), self.dbi, &mut key, &mut value, how(put)) })
     }
@@ -199,23 +176,23 @@ impl Lmdb {
             return Answer::Incompatible;
         }
         let (key, value) = (self.kind.key(key), self.kind.value(value));
-        let (mut key, mut place) = (val(&key), val(&value));
+        let (mut key, mut place) = (Val::of(&key), Val::of(&value));
         let flags = how(put) | ffi::MDB_RESERVE;
         // SAFETY: the transaction runs; what was reserved has the length that was asked for.
         unsafe {
             let code = (self.api.mdb_put)(self.txn(), self.dbi, &mut key, &mut place, flags);
             if code == 0 && !value.is_empty() {
-                let place = std::slice::from_raw_parts_mut(place.mv_data.cast(), value.len());
+                let place = std::slice::from_raw_parts_mut(place.data.cast(), value.len());
                 place.copy_from_slice(&value);
             }
             done(code)
         }
     }
 
-    fn go(&self, cursor: *mut ffi::MDB_cursor, way: Move, key: &[u8], value: &[u8]) -> Answer {
-        let (mut key, mut value) = (val(key), val(value));
+    fn go(&self, cursor: *mut c_void, way: Move, key: &[u8], value: &[u8]) -> Answer {
+        let (mut key, mut value) = (Val::of(key), Val::of(value));
         if !matches!(way, Move::Set | Move::SetRange | Move::Both | Move::BothRange) {
-            (key, value) = (EMPTY, EMPTY);
+            (key, value) = (Val::NONE, Val::NONE);
         }
         // SAFETY: the cursor is open and its transaction runs.
         let code =
@@ -225,18 +202,18 @@ impl Lmdb {
         }
         if matches!(way, Move::FirstDup | Move::LastDup) {
             // The library does not always tell the key.
-            let mut same = EMPTY;
+            let mut same = Val::NONE;
             // SAFETY: as above.
             must(unsafe {
                 (self.api.mdb_cursor_get)(cursor, &mut key, &mut same, ffi::MDB_GET_CURRENT)
             });
         }
         // SAFETY: the library has just filled both.
-        unsafe { Answer::Pair(bytes(&key), bytes(&value)) }
+        unsafe { Answer::Pair(key.copy(), value.copy()) }
     }
 
-    fn packed(&self, cursor: *mut ffi::MDB_cursor, given: &[u8], back: bool) -> Answer {
-        let (mut key, mut value) = (val(given), EMPTY);
+    fn packed(&self, cursor: *mut c_void, given: &[u8], back: bool) -> Answer {
+        let (mut key, mut value) = (Val::of(given), Val::NONE);
         let size = usize::from(self.kind.fixed().unwrap_or(1));
         let last;
         let mut all = Vec::new();
@@ -247,9 +224,9 @@ impl Lmdb {
                 (self.api.mdb_cursor_get)(cursor, &mut key, &mut value, ffi::MDB_SET_KEY);
             if code == 0 && back {
                 must((self.api.mdb_cursor_get)(cursor, &mut key, &mut value, ffi::MDB_LAST_DUP));
-                // The library takes this place for one behind the values; so find it once more.
-                last = bytes(&value);
-                (key, value) = (val(given), val(&last));
+                // The library takes this place for one after the values; so find it once more.
+                last = value.copy();
+                (key, value) = (Val::of(given), Val::of(&last));
                 must((self.api.mdb_cursor_get)(cursor, &mut key, &mut value, ffi::MDB_GET_BOTH));
             }
             if code == 0 {
@@ -261,7 +238,7 @@ impl Lmdb {
                 return failed(code);
             }
             while code == 0 {
-                let page = bytes(&value);
+                let page = value.copy();
                 let values = page.chunks(size).map(<[u8]>::to_vec);
                 if back {
                     all.extend(values.rev())
@@ -274,27 +251,26 @@ impl Lmdb {
         }
     }
 
-    fn put_many(&self, cursor: *mut ffi::MDB_cursor, key: u32, value: u32, count: u8) -> Answer {
+    fn put_many(&self, cursor: *mut c_void, key: u32, value: u32, count: u8) -> Answer {
         let Some(size) = self.kind.fixed() else { return Answer::Incompatible };
         let key = self.kind.key(key);
         let range = value..value + u32::from(count);
         let values: Vec<u8> = range.flat_map(|n| self.kind.value(n)).collect();
-        let mut key = val(&key);
-        let first =
-            ffi::MDB_val { mv_size: size.into(), mv_data: values.as_ptr().cast_mut().cast() };
-        let number = ffi::MDB_val { mv_size: count.into(), mv_data: null_mut() };
+        let mut key = Val::of(&key);
+        let first = Val { size: size.into(), ..Val::of(&values) };
+        let number = Val { size: count.into(), ..Val::NONE };
         let mut data = [first, number];
         // SAFETY: the cursor is open; `data` has the two elements that the flag asks for.
         let code = unsafe {
             (self.api.mdb_cursor_put)(cursor, &mut key, data.as_mut_ptr(), ffi::MDB_MULTIPLE)
         };
-        if code == 0 { Answer::Count(data[1].mv_size as u64) } else { failed(code) }
+        if code == 0 { Answer::Count(data[1].size as u64) } else { failed(code) }
     }
 
     fn with_cursor(
         &mut self,
         cursor: u8,
-        act: impl FnOnce(&Lmdb, *mut ffi::MDB_cursor) -> Answer,
+        act: impl FnOnce(&Lmdb, *mut c_void) -> Answer,
     ) -> Answer {
         match self.cursors[usize::from(cursor)] {
             Some((cursor, _)) => act(self, cursor),
@@ -303,17 +279,17 @@ impl Lmdb {
     }
 
     /// Replaces the value under a cursor; the key is that under it.
-    fn put_current(&self, cursor: *mut ffi::MDB_cursor, value: u32) -> Answer {
+    fn put_current(&self, cursor: *mut c_void, value: u32) -> Answer {
         let value = self.kind.value(value);
-        let (mut key, mut old) = (EMPTY, EMPTY);
+        let (mut key, mut old) = (Val::NONE, Val::NONE);
         // SAFETY: the cursor is open and its transaction runs; the key is copied before the change.
         unsafe {
             let code = (self.api.mdb_cursor_get)(cursor, &mut key, &mut old, ffi::MDB_GET_CURRENT);
             if code != 0 {
                 return failed(code);
             }
-            let own = bytes(&key);
-            let (mut key, mut value) = (val(&own), val(&value));
+            let own = key.copy();
+            let (mut key, mut value) = (Val::of(&own), Val::of(&value));
             done((self.api.mdb_cursor_put)(cursor, &mut key, &mut value, ffi::MDB_CURRENT))
         }
     }
@@ -356,7 +332,7 @@ impl Lmdb {
             }),
             Step::CursorPut(cursor, key, value, put) => self.with_cursor(cursor, |own, cursor| {
                 let (key, value) = (own.kind.key(key), own.kind.value(value));
-                let (mut key, mut value) = (val(&key), val(&value));
+                let (mut key, mut value) = (Val::of(&key), Val::of(&value));
                 // SAFETY: the cursor is open and its transaction runs.
                 done(unsafe { (own.api.mdb_cursor_put)(cursor, &mut key, &mut value, how(put)) })
             }),
@@ -401,18 +377,19 @@ impl Engine for Lmdb {
             }
             Step::Del(key, value) => {
                 let (key, value) = (self.kind.key(key), value.map(|v| self.kind.value(v)));
-                let (mut key, mut data) = (val(&key), value.as_deref().map_or(EMPTY, val));
+                let (mut key, mut data) =
+                    (Val::of(&key), value.as_deref().map_or(Val::NONE, Val::of));
                 let data = if value.is_some() { &raw mut data } else { null_mut() };
                 // SAFETY: the transaction runs; the values are valid for the call.
                 done(unsafe { (self.api.mdb_del)(self.txn(), self.dbi, &mut key, data) })
             }
             Step::Get(key) => {
                 let key = self.kind.key(key);
-                let (mut key, mut value) = (val(&key), EMPTY);
+                let (mut key, mut value) = (Val::of(&key), Val::NONE);
                 // SAFETY: the transaction runs; the value was just filled.
                 unsafe {
                     match (self.api.mdb_get)(self.txn(), self.dbi, &mut key, &mut value) {
-                        0 => Answer::Value(bytes(&value)),
+                        0 => Answer::Value(value.copy()),
                         code => failed(code),
                     }
                 }
@@ -437,12 +414,12 @@ impl Engine for Lmdb {
 
     fn records(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut all = Vec::new();
-        let (mut key, mut value, mut cursor) = (EMPTY, EMPTY, null_mut());
+        let (mut key, mut value, mut cursor) = (Val::NONE, Val::NONE, null_mut());
         // SAFETY: the transaction runs; what is read was just filled.
         unsafe {
             must((self.api.mdb_cursor_open)(self.txn(), self.dbi, &mut cursor));
             while (self.api.mdb_cursor_get)(cursor, &mut key, &mut value, ffi::MDB_NEXT) == 0 {
-                all.push((bytes(&key), bytes(&value)));
+                all.push((key.copy(), value.copy()));
             }
             (self.api.mdb_cursor_close)(cursor);
         }
@@ -450,10 +427,9 @@ impl Engine for Lmdb {
     }
 
     fn entries(&mut self) -> u64 {
-        // SAFETY: all zeros are a value of this struct of numbers.
-        let mut stat: ffi::MDB_stat = unsafe { std::mem::zeroed() };
+        let mut stat = Stat::default();
         // SAFETY: the transaction runs.
         must(unsafe { (self.api.mdb_stat)(self.txn(), self.dbi, &mut stat) });
-        stat.ms_entries as u64
+        stat.entries as u64
     }
 }

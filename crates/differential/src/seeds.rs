@@ -4,16 +4,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::api::Api;
 use crate::compare;
 use crate::isolate::{End, isolated};
 use crate::program::{Program, program};
 use crate::shrink::shrink;
-
-/// A number of the environment.
-pub fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
-}
+use support::lmdb::Api;
 
 /// Memory, where there is a file system of it: no program needs a disk.
 fn folder() -> tempfile::TempDir {
@@ -46,7 +41,7 @@ fn run(program: &Program, third: Option<Api>) -> Result<bool, String> {
 /// Runs so many programs, the first of this seed, on LMDB and Zubilo, and on another library with LMDB's
 /// interface if one is given. Panics with the smallest program on which they differ.
 pub fn run_seeds(first: u64, count: u64, third: Option<Api>) {
-    println!("ZUBILO_SEED={first} ZUBILO_PROGRAMS={count}");
+    println!("programs from seed {first} on: {count}");
     let (next, died) = (AtomicU64::new(first), AtomicU64::new(0));
     let begun = Instant::now();
     std::thread::scope(|scope| {

@@ -3,7 +3,7 @@
 //! numbers of tables, lengths and orders of calls are anything. Afterwards the store must pass the
 //! full check.
 
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CString, c_int, c_uint, c_void};
 use std::path::Path;
 use std::ptr::null_mut;
 
@@ -11,72 +11,12 @@ use crate::folder;
 
 // The functions are found by their names when the program is linked.
 use liblmdb_linked as _;
+use support::lmdb::linked::*;
+use support::lmdb::{
+    Info, MDB_CREATE as CREATE, MDB_MULTIPLE as MULTIPLE, MDB_NOTLS as NOTLS, MDB_RDONLY as RDONLY,
+    MDB_RESERVE as RESERVE, Stat, Val,
+};
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Val {
-    size: usize,
-    data: *mut c_void,
-}
-
-const NONE: Val = Val { size: 0, data: null_mut() };
-
-unsafe extern "C" {
-    fn mdb_env_create(env: *mut *mut c_void) -> c_int;
-    fn mdb_env_open(env: *mut c_void, path: *const c_char, flags: c_uint, mode: c_uint) -> c_int;
-    fn mdb_env_close(env: *mut c_void);
-    fn mdb_env_set_mapsize(env: *mut c_void, size: usize) -> c_int;
-    fn mdb_env_set_maxdbs(env: *mut c_void, dbs: c_uint) -> c_int;
-    fn mdb_env_set_flags(env: *mut c_void, flags: c_uint, on: c_int) -> c_int;
-    fn mdb_env_stat(env: *mut c_void, stat: *mut [usize; 8]) -> c_int;
-    fn mdb_env_info(env: *mut c_void, info: *mut [usize; 8]) -> c_int;
-    fn mdb_env_sync(env: *mut c_void, force: c_int) -> c_int;
-    fn mdb_reader_check(env: *mut c_void, dead: *mut c_int) -> c_int;
-    fn mdb_txn_begin(
-        env: *mut c_void,
-        parent: *mut c_void,
-        flags: c_uint,
-        txn: *mut *mut c_void,
-    ) -> c_int;
-    fn mdb_txn_commit(txn: *mut c_void) -> c_int;
-    fn mdb_txn_abort(txn: *mut c_void);
-    fn mdb_txn_reset(txn: *mut c_void);
-    fn mdb_txn_renew(txn: *mut c_void) -> c_int;
-    fn mdb_txn_id(txn: *mut c_void) -> usize;
-    fn mdb_dbi_open(
-        txn: *mut c_void,
-        name: *const c_char,
-        flags: c_uint,
-        dbi: *mut c_uint,
-    ) -> c_int;
-    fn mdb_dbi_flags(txn: *mut c_void, dbi: c_uint, flags: *mut c_uint) -> c_int;
-    fn mdb_stat(txn: *mut c_void, dbi: c_uint, stat: *mut [usize; 8]) -> c_int;
-    fn mdb_drop(txn: *mut c_void, dbi: c_uint, del: c_int) -> c_int;
-    fn mdb_get(txn: *mut c_void, dbi: c_uint, key: *mut Val, data: *mut Val) -> c_int;
-    fn mdb_put(
-        txn: *mut c_void,
-        dbi: c_uint,
-        key: *mut Val,
-        data: *mut Val,
-        flags: c_uint,
-    ) -> c_int;
-    fn mdb_del(txn: *mut c_void, dbi: c_uint, key: *mut Val, data: *mut Val) -> c_int;
-    fn mdb_cmp(txn: *mut c_void, dbi: c_uint, a: *const Val, b: *const Val) -> c_int;
-    fn mdb_dcmp(txn: *mut c_void, dbi: c_uint, a: *const Val, b: *const Val) -> c_int;
-    fn mdb_cursor_open(txn: *mut c_void, dbi: c_uint, cursor: *mut *mut c_void) -> c_int;
-    fn mdb_cursor_close(cursor: *mut c_void);
-    fn mdb_cursor_renew(txn: *mut c_void, cursor: *mut c_void) -> c_int;
-    fn mdb_cursor_get(cursor: *mut c_void, key: *mut Val, data: *mut Val, op: c_uint) -> c_int;
-    fn mdb_cursor_put(cursor: *mut c_void, key: *mut Val, data: *mut Val, flags: c_uint) -> c_int;
-    fn mdb_cursor_del(cursor: *mut c_void, flags: c_uint) -> c_int;
-    fn mdb_cursor_count(cursor: *mut c_void, count: *mut usize) -> c_int;
-}
-
-const RDONLY: c_uint = 0x2_0000;
-const NOTLS: c_uint = 0x20_0000;
-const CREATE: c_uint = 0x4_0000;
-const RESERVE: c_uint = 0x1_0000;
-const MULTIPLE: c_uint = 0x8_0000;
 /// One more call than this is not made.
 const CALLS_MAX: usize = 600;
 const PUT_FLAGS: [c_uint; 12] =
@@ -85,7 +25,7 @@ const LENGTHS: [usize; 16] = [0, 1, 2, 4, 8, 8, 8, 16, 40, 100, 300, 511, 512, 2
 /// Buffers for arguments: MULTIPLE takes several items of a length at once.
 const BUFFER: usize = 300_000;
 
-/// A transaction; children stand behind their parents.
+/// A transaction; children come after their parents.
 #[derive(Clone, Copy)]
 struct Txn {
     handle: *mut c_void,
@@ -154,7 +94,7 @@ impl Session<'_> {
         Val { size: len, data: self.key.as_mut_ptr().cast() }
     }
 
-    /// A value, and behind it the number of items that MULTIPLE would take.
+    /// A value, and after it the number of items that MULTIPLE would take.
     fn value(&mut self) -> [Val; 2] {
         let (len, content) = (self.byte(), self.byte());
         let len = LENGTHS[usize::from(len) % LENGTHS.len()];
@@ -252,9 +192,9 @@ impl Session<'_> {
     unsafe fn on_table(&mut self, call: u8) {
         let Some(txn) = self.txn() else { return };
         let (dbi, mut key, mut value) = (self.dbi(), self.key(), self.value());
-        let mut stat = [0; 8];
+        let mut stat = Stat::default();
         let mut flags = 0;
-        // SAFETY: the transaction lives; the structures are larger than what is written.
+        // SAFETY: the transaction lives; the structures are places for what is written.
         unsafe {
             match call >> 4 {
                 0..=4 => {
@@ -277,13 +217,13 @@ impl Session<'_> {
     }
 
     unsafe fn on_env(&mut self, call: u8) {
-        let (mut facts, mut dead) = ([0; 8], 0);
-        // SAFETY: the environment lives; the structures are larger than what is written.
+        let (mut stat, mut info, mut dead) = (Stat::default(), Info::EMPTY, 0);
+        // SAFETY: the environment lives; the structures are places for what is written.
         unsafe {
             match call >> 4 {
                 0..=3 => ignore(mdb_env_sync(self.env, c_int::from(call >> 4))),
-                4..=6 => ignore(mdb_env_stat(self.env, &mut facts)),
-                7..=9 => ignore(mdb_env_info(self.env, &mut facts)),
+                4..=6 => ignore(mdb_env_stat(self.env, &mut stat)),
+                7..=9 => ignore(mdb_env_info(self.env, &mut info)),
                 10..=11 => ignore(mdb_reader_check(self.env, &mut dead)),
                 12..=13 => {
                     let (flag, on) = (self.byte() % 32, self.byte());
@@ -380,7 +320,11 @@ impl Session<'_> {
                 8..=11 => {
                     let flags = PUT_FLAGS[usize::from(choice) % PUT_FLAGS.len()];
                     let code = mdb_cursor_put(handle, &mut key, value.as_mut_ptr(), flags);
-                    self.fill(code, flags, if flags & MULTIPLE != 0 { &NONE } else { &value[0] });
+                    self.fill(
+                        code,
+                        flags,
+                        if flags & MULTIPLE != 0 { &Val::NONE } else { &value[0] },
+                    );
                 }
                 12..=13 => {
                     let flags = [0, 0x20, 0x40][usize::from(choice % 3)];

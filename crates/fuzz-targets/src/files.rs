@@ -27,7 +27,7 @@ const FILE_MAX: usize = 1 << 20;
 /// More than any file of that size can have records.
 const RECORDS_MAX: usize = 2_000_000;
 
-/// Bytes taken one after the other; zeros behind the end.
+/// Bytes taken one after the other; zeros past the end.
 struct Input<'i>(&'i [u8]);
 
 impl<'i> Input<'i> {
@@ -192,7 +192,7 @@ fn lmdb_files() -> &'static [Vec<u8>] {
     })
 }
 
-/// Bytes of a page, which stand in the first meta.
+/// Bytes of a page, as the first meta has them.
 fn lmdb_page_size(bytes: &[u8]) -> usize {
     let file = LmdbFile::new(bytes);
     file.map_or(4096, |file| file.info().page_size as usize)

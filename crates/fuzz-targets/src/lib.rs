@@ -29,8 +29,9 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 7] = [
+pub const ALL: [Target; 8] = [
     Target { name: "pages", run: zubilo::fuzz::pages, seeds: files::page_seeds },
+    Target { name: "redo", run: zubilo::fuzz::redo, seeds: zubilo::fuzz::redo_seeds },
     Target { name: "store", run: files::store, seeds: files::store_seeds },
     Target { name: "salvage", run: files::salvage, seeds: files::store_seeds },
     Target { name: "lmdb_import", run: files::lmdb_import, seeds: files::lmdb_seeds },

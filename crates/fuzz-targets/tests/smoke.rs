@@ -3,36 +3,25 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use support::{Rng, number, seed};
+
 /// Panics that somebody caught count too: the C interface makes codes of them.
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) as usize % n.max(1)
-    }
-}
-
 /// An input with some bytes changed, cut off, or taken from another one.
 fn changed(seeds: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
-    let mut input = seeds[rng.below(seeds.len())].clone();
-    for _ in 0..1 + rng.below(8) {
-        let at = rng.below(input.len());
-        match rng.below(6) {
+    let mut input = seeds[rng.index(seeds.len())].clone();
+    for _ in 0..1 + rng.index(8) {
+        let at = rng.index(input.len());
+        match rng.index(6) {
             0 => input.truncate(at),
             1 => {
-                let other = &seeds[rng.below(seeds.len())];
-                input.extend(&other[rng.below(other.len())..]);
+                let other = &seeds[rng.index(seeds.len())];
+                input.extend(&other[rng.index(other.len())..]);
             }
             _ => {
                 if let Some(byte) = input.get_mut(at) {
-                    *byte = rng.below(256) as u8;
+                    *byte = rng.byte();
                 }
             }
         }
@@ -50,9 +39,8 @@ fn smoke(name: &str, cases: u64) {
     let seeds = (target.seeds)();
     assert!(!seeds.is_empty());
     seeds.iter().for_each(|seed| (target.run)(seed));
-    let seed = number("ZUBILO_SEED", 1);
-    println!("{name}: {} inputs, ZUBILO_SEED={seed}", seeds.len());
-    let mut rng = Rng(seed);
+    println!("{name}: {} inputs", seeds.len());
+    let mut rng = Rng::new(seed(1));
     for case in 0..number("ZUBILO_CASES", cases) {
         let input = changed(&seeds, &mut rng);
         (target.run)(&input);

@@ -75,8 +75,8 @@ typedef void(MDB_rel_func)(MDB_val *item, void *oldptr, void *newptr, void *relc
 #define MDB_NODUPDATA 0x20   /* the pair must be new; of mdb_cursor_del: all values of the key */
 #define MDB_CURRENT 0x40     /* replace what the cursor is on */
 #define MDB_RESERVE 0x10000  /* make room for a value and tell where, without writing it */
-#define MDB_APPEND 0x20000   /* the key comes behind all others */
-#define MDB_APPENDDUP 0x40000 /* the value comes behind all others of the key */
+#define MDB_APPEND 0x20000   /* the key comes after all others */
+#define MDB_APPENDDUP 0x40000 /* the value comes after all others of the key */
 #define MDB_MULTIPLE 0x80000 /* many values of one size at once */
 
 /* Flag of a copy. */
@@ -152,13 +152,15 @@ typedef struct MDB_envinfo {
 /* ---- the library ---- */
 
 /* The version as text, and as numbers where the pointers are not null. The variable
- * ZUBILO_LMDB_VERSION in the program's environment, such as 0.9.29, sets what is told. */
+ * ZUBILO_LMDB_VERSION in the program's environment, such as 0.9.29, sets what is reported. */
 char *mdb_version(int *major, int *minor, int *patch);
 char *mdb_strerror(int err);
 
 /* ---- environments ---- */
 
 int mdb_env_create(MDB_env **env);
+/* Of a data file of the original LMDB it makes a store, and keeps the old file as FILE.lmdb, if the
+ * variable ZUBILO_CONVERT in the program's environment is 1; else it gives MDB_VERSION_MISMATCH. */
 int mdb_env_open(MDB_env *env, const char *path, unsigned int flags, mdb_mode_t mode);
 int mdb_env_copy(MDB_env *env, const char *path);
 int mdb_env_copyfd(MDB_env *env, mdb_filehandle_t fd);

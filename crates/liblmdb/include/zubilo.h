@@ -46,7 +46,7 @@ typedef enum zubilo_option {
 	/* When readers verify checksums of pages. 0: never, 1: at the first use since the open, 2: always. */
 	ZUBILO_VERIFY_READS = 4,
 	/* A thread checks the whole store again and again, at this rate in bytes a second, beginning
-	 * so many seconds after it began before (a day). What it finds is told by the function of
+	 * so many seconds after it began before (a day). What it finds goes to the function of
 	 * mdbx_setup_debug and by zubilo_scrub_report. */
 	ZUBILO_SCRUB_RATE = 5,
 	ZUBILO_SCRUB_PERIOD = 6,
@@ -76,7 +76,7 @@ int mdbx_env_close_ex(MDB_env *env, bool dont_sync);
  * reader, gap how many commits it is behind, space the bytes that are held back, retry how often it
  * was asked before for this change. It may wait, tell the reader, or end it; not use txn.
  * Gives: negative, nothing can be done; 0, look again; 1, the reader's transaction was ended; 2, its
- * process was. At the end it is told by a call with a negative retry, minus the number of calls. */
+ * process was. At the end there is one call with a negative retry, minus the number of calls. */
 typedef int MDBX_hsr_func(const MDB_env *env, const MDB_txn *txn, pid_t pid, uint64_t tid,
 	uint64_t laggard, unsigned gap, size_t space, int retry);
 /* An older form of the same. */
@@ -243,6 +243,19 @@ typedef int MDBX_pgvisitor_func(uint64_t pgno, unsigned number, void *ctx, int d
  * given; checks them on the way: MDB_CORRUPTED if anything is wrong. The order of keys is always
  * looked at. */
 int mdbx_env_pgwalk(MDB_txn *txn, MDBX_pgvisitor_func *visitor, void *ctx, bool dont_check_keys_ordering);
+
+/* What this process has done with the store since it opened it. Times are in nanoseconds; those of
+ * commits are of their parts, one after the other. Reads are not counted. */
+typedef struct zubilo_counters {
+	uint64_t commits;
+	uint64_t pages_copied, pages_split, pages_merged; /* by changes */
+	uint64_t pages_spilled; /* written early, where a transaction outgrew its memory */
+	uint64_t pages_written, runs_written, bytes_written; /* by commits */
+	uint64_t flushes, flush_ns; /* of commits and checkpoints */
+	uint64_t commit_prepare_ns, commit_layout_ns, commit_write_ns, commit_log_ns, commit_flush_ns, commit_publish_ns;
+	uint64_t writer_waits, writer_wait_ns; /* for the writer lock */
+} zubilo_counters;
+int zubilo_env_counters(MDB_env *env, zubilo_counters *counters);
 
 /* Told pages done and pages in all; anything but 0 stops what is under way, and is given. */
 typedef int zubilo_progress(void *ctx, uint64_t done, uint64_t all);

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint};
 
 use zubilo::WriteTxn;
-use zubilo::raw::{RawCursor, RawRange};
+use zubilo::raw::{RawCursor, RawRange, TableRef};
 
 use crate::abi::{MAX_DATA, MAX_KEY, MDB_dbi, MDB_val, put};
 use crate::beyond::make_room;
@@ -12,7 +12,7 @@ use crate::dbi::{Kind, Table};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
 use crate::txn::{MDB_txn, Work, with_tables, writable};
-use crate::values::{Copied, bytes, give};
+use crate::values::{Copied, bytes, give, val};
 
 /// Values up to this length are copied in the frame.
 const SMALL: usize = 2048;
@@ -29,7 +29,7 @@ pub(crate) struct Put<'p> {
 
 /// Whether a table can have this key.
 #[inline]
-fn check_key(kind: Kind, key: &[u8]) -> Result<()> {
+pub(crate) fn check_key(kind: Kind, key: &[u8]) -> Result<()> {
     let odd = kind.integer_keys && !matches!(key.len(), 4 | 8);
     if odd || key.is_empty() || key.len() > MAX_KEY { Err(Code::BAD_VALSIZE) } else { Ok(()) }
 }
@@ -62,7 +62,7 @@ impl MDB_txn {
 
     /// Stores a record. Of the value under a key that must be new, if it is not, it gives the bytes.
     pub(crate) fn put(&mut self, put: &Put<'_>, data: *mut MDB_val) -> Result<()> {
-        let (target, kind) = self.target_of_put(put.dbi)?;
+        let (target, kind) = self.target_of_put(put.dbi, put.key)?;
         check_key(kind, put.key)?;
         if put.flags & put::RESERVE != 0 {
             return self.reserve(put, target, kind, data);
@@ -92,7 +92,6 @@ impl MDB_txn {
         } else {
             value
         };
-        cursor::park(self, put.dbi)?;
         let moves = value.len() > SMALL && self.may_move(value.len())?;
         let writer = self.writer_of_put()?;
         let value = if moves {
@@ -139,13 +138,13 @@ impl MDB_txn {
     /// Whether two keys are the same in a table's order.
     pub(crate) fn same_key(&mut self, dbi: MDB_dbi, a: &[u8], b: &[u8]) -> Result<bool> {
         let target = self.target(dbi)?;
-        Ok(self.writer_of_put()?.raw_is_same_key(target, a, b))
+        Ok(self.writer_of_put()?.raw_is_same_key(target, a, b)?)
     }
 
     /// Whether two values are the same in a table's order.
     pub(crate) fn same_value(&mut self, dbi: MDB_dbi, a: &[u8], b: &[u8]) -> Result<bool> {
         let target = self.target(dbi)?;
-        Ok(self.writer_of_put()?.raw_is_same_value(target, a, b))
+        Ok(self.writer_of_put()?.raw_is_same_value(target, a, b)?)
     }
 
     /// LMDB looks at the first four bytes only of values that are said to be integers, and are neither
@@ -155,7 +154,8 @@ impl MDB_txn {
         let Some(start) = value.first_chunk::<4>() else { return Ok(()) };
         let mut own = Copied::<MAX_KEY>::new();
         let old = {
-            let mut walk = cursor::walk_on(self, put.dbi)?;
+            let mut place = RawCursor::default();
+            let mut walk = cursor::look(&mut place, self, put.dbi)?;
             let mut found = if walk.seek(put.key)? { walk.current()? } else { None };
             while let Some((_, old)) = found
                 && (old.first_chunk::<4>() != Some(start) || old.len() != value.len())
@@ -163,10 +163,11 @@ impl MDB_txn {
                 found = walk.next_value()?;
             }
             match found {
-                Some((_, old)) if old != value => own.keep(old),
+                Some((_, old)) if old != value => val(old),
                 _ => return Ok(()),
             }
         };
+        let old = own.keep(bytes(&old)?);
         match put.flags & (put::NOOVERWRITE | put::NODUPDATA) {
             0 => self.delete(put.dbi, put.key, Some(old)),
             put::NODUPDATA => Err(Code::KEYEXIST),
@@ -174,12 +175,12 @@ impl MDB_txn {
         }
     }
 
-    /// For `APPEND` and `APPENDDUP`: the record must come behind all others.
+    /// For `APPEND` and `APPENDDUP`: the record must come after all others.
     #[cold]
     fn check_order(
         &mut self,
         put: &Put<'_>,
-        target: usize,
+        target: TableRef,
         kind: Kind,
         value: &[u8],
     ) -> Result<()> {
@@ -200,7 +201,7 @@ impl MDB_txn {
     fn reserve(
         &mut self,
         put: &Put<'_>,
-        target: usize,
+        target: TableRef,
         kind: Kind,
         data: *mut MDB_val,
     ) -> Result<()> {
@@ -224,8 +225,8 @@ impl MDB_txn {
             give(data, old);
             return Err(Code::KEYEXIST);
         }
-        let old = self.get(put.dbi, key)?.filter(|old| old.len() == len).map(<[u8]>::to_vec);
-        cursor::park(self, put.dbi)?;
+        let old = self.writer()?.raw_get_to_rewrite(target, key)?;
+        let old = old.filter(|old| old.len() == len).map(<[u8]>::to_vec);
         self.check_room_for(len as i64)?;
         match self.writer()?.raw_reserve(target, key, len) {
             Ok(room) => {
@@ -260,8 +261,9 @@ impl MDB_txn {
     /// Removes the records in a range of keys; gives their number.
     pub(crate) fn delete_range(&mut self, dbi: MDB_dbi, keys: RawRange<'_>) -> Result<u64> {
         let target = self.target(dbi)?;
-        cursor::leave(self, dbi)?;
-        let removed = self.writer()?.raw_delete_range(target, keys);
+        let writer = self.writer()?;
+        writer.raw_leave(target);
+        let removed = writer.raw_delete_range(target, keys);
         removed.map_err(|error| self.failed(error.into()))
     }
 
@@ -273,14 +275,13 @@ impl MDB_txn {
         }
         let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let (key, value) = (own_key.keep(key), value.map(|value| own_value.keep(value)));
-        cursor::park(self, dbi)?;
         let writer = self.writer()?;
         let removed = match value {
             Some(value) if kind.duplicates => writer.raw_delete_value(target, key, value),
             _ => writer.raw_delete(target, key),
         };
         match removed {
-            Ok(true) => cursor::deleted(self, dbi, key, value.filter(|_| kind.duplicates)),
+            Ok(true) => Ok(()),
             Ok(false) => Err(self.no_such(dbi, key, value.filter(|_| kind.duplicates))?),
             Err(error) => {
                 // LMDB ends the transaction where somebody deletes the record of a table.
@@ -297,7 +298,8 @@ impl MDB_txn {
     #[cold]
     fn no_such(&mut self, dbi: MDB_dbi, key: &[u8], value: Option<&[u8]>) -> Result<Code> {
         if value.is_some_and(<[u8]>::is_empty) {
-            let mut walk = cursor::walk_on(self, dbi)?;
+            let mut place = RawCursor::default();
+            let mut walk = cursor::look(&mut place, self, dbi)?;
             if walk.seek(key)? && walk.count()? > 1 {
                 return Ok(Code::BAD_VALSIZE);
             }
@@ -308,34 +310,25 @@ impl MDB_txn {
     /// As `delete`, in a program's order.
     #[cold]
     fn delete_found(&mut self, dbi: MDB_dbi, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        let mut walk = cursor::walk_on(self, dbi)?;
+        let mut place = RawCursor::default();
+        let mut walk = cursor::look(&mut place, self, dbi)?;
         let found = match value {
             Some(value) => walk.seek_pair(key, value, true)?.is_some(),
             None => walk.seek(key)?,
         };
         match found {
-            true => self.delete_under(dbi, &mut walk, value.is_none()),
+            true => self.delete_under(dbi, place, value.is_none()),
             false => Err(self.no_such(dbi, key, value)?),
         }
     }
 
     /// Removes what is under a cursor, or with `all` the key with its values, in a table in a program's
     /// order: no comparison gets to see what only the store has.
-    pub(crate) fn delete_under(
-        &mut self,
-        dbi: MDB_dbi,
-        walk: &mut RawCursor,
-        all: bool,
-    ) -> Result<()> {
+    pub(crate) fn delete_under(&mut self, dbi: MDB_dbi, walk: RawCursor, all: bool) -> Result<()> {
         let target = self.target(dbi)?;
-        walk.park()?;
-        cursor::park(self, dbi)?;
-        match walk.remove(self.writer()?, target, all) {
-            Ok(Some(removed)) => {
-                walk.follow(&removed);
-                cursor::followed(self, dbi, &removed)
-            }
-            Ok(None) => Err(Code::NOTFOUND),
+        match self.writer()?.raw_remove(walk, target, all) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Code::NOTFOUND),
             Err(error) => Err(self.failed(error.into())),
         }
     }
@@ -344,11 +337,12 @@ impl MDB_txn {
 /// Adds a value to those of a key; false where the flags say that it, or the key, must be new.
 fn put_value(
     writer: &mut WriteTxn,
-    target: usize,
+    target: TableRef,
     (key, value): (&[u8], &[u8]),
     flags: c_uint,
 ) -> Result<bool> {
     if flags & put::NOOVERWRITE != 0 && writer.raw_get(target, key)?.is_some() {
+        writer.raw_park(target)?;
         return Ok(false);
     }
     let new = writer.raw_put_value(target, key, value).map_err(|error| match error {

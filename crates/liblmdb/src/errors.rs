@@ -79,7 +79,9 @@ impl From<Error> for Code {
             Error::NoSuchTable => Code::NOTFOUND,
             Error::TableExists => Code::KEYEXIST,
             Error::Incompatible(_) => Code::INCOMPATIBLE,
-            Error::TxnBroken | Error::NoNestedLevel => Code::BAD_TXN,
+            Error::TxnBroken | Error::NoNestedLevel | Error::Outdated { .. } | Error::Expired => {
+                Code::BAD_TXN
+            }
             Error::Stopped => Code(libc::EINTR),
             _ => Code::PANIC,
         }

@@ -70,7 +70,7 @@ pub(crate) fn entry_or<T>(owner: impl Owner, otherwise: T, run: impl FnOnce() ->
     })
 }
 
-/// The state of the environment is no longer trusted, and the program is told if it wants to know.
+/// The state of the environment is no longer trusted, and the program hears of it if it wants to know.
 #[cold]
 fn panicked(env: *mut MDB_env) -> c_int {
     if let Ok(found) = env_of(env) {

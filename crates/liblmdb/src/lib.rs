@@ -3,7 +3,7 @@
 //!
 //! `abi` and `errors` hold what can never change; `guard` is the one way in, and `values` that of bytes; `env`,
 //! `txn`, `dbi`, `data`, `cursor` hold the exported functions by group, `beyond` those that LMDB does not have.
-//! What differs from LMDB is told in `docs/lmdb-compatibility.md`. State that programs cannot see lies in the engine; here is only
+//! What differs from LMDB is in `docs/lmdb-compatibility.md`. State that programs cannot see lies in the engine; here is only
 //! what LMDB's rules add: who may use which handle, and when.
 
 // What a caller of an exported function must keep is written for C, in lmdb.h and zubilo.h.

@@ -10,7 +10,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 
 fn unwind(what: Arguments<'_>) -> ! {
-    // Nobody is told of a closed standard error output: the handler itself must not panic.
+    // A closed standard error output has no readers: the handler itself must not panic.
     let _ = writeln!(std::io::stderr(), "liblmdb on Zubilo: {what}");
     if std::thread::panicking() {
         // While values are dropped because of a panic: there is no way out of that.

@@ -40,6 +40,29 @@ pub(crate) fn give(to: *mut MDB_val, bytes: &[u8]) {
     }
 }
 
+/// Key and value as programs get them: pointers, good until the next change.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) key: MDB_val,
+    pub(crate) value: MDB_val,
+}
+
+impl Found {
+    #[inline]
+    pub(crate) fn new((key, value): (&[u8], &[u8])) -> Found {
+        Found { key: val(key), value: val(value) }
+    }
+}
+
+/// Tells the program where bytes are that were found.
+#[inline]
+pub(crate) fn pass(to: *mut MDB_val, found: MDB_val) {
+    if !to.is_null() {
+        // SAFETY: by the contract it points to a value.
+        unsafe { to.write(found) };
+    }
+}
+
 /// Bytes in the caller's frame, copied if they fit.
 pub(crate) struct Copied<const N: usize>([MaybeUninit<u8>; N]);
 

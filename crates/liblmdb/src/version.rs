@@ -1,7 +1,7 @@
 //! What the library says of itself.
 
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::errors::describe;
 
@@ -16,14 +16,21 @@ struct Version {
 }
 
 fn version() -> &'static Version {
-    static VERSION: OnceLock<Version> = OnceLock::new();
-    VERSION.get_or_init(|| {
-        let wanted = std::env::var(VARIABLE.to_str().unwrap_or_default()).ok();
-        let numbers = wanted.and_then(|w| parse(&w)).unwrap_or(DEFAULT);
-        let (major, minor, patch) = numbers;
-        let text = format!("LMDB {major}.{minor}.{patch}: (Zubilo {})", env!("CARGO_PKG_VERSION"));
-        Version { numbers, text: CString::new(text).unwrap_or_default() }
-    })
+    // No lock: a child may be forked while another thread asks for the first time.
+    static VERSION: AtomicPtr<Version> = AtomicPtr::new(std::ptr::null_mut());
+    // SAFETY: what is stored there was leaked below.
+    if let Some(version) = unsafe { VERSION.load(Ordering::Acquire).as_ref() } {
+        return version;
+    }
+    let wanted = std::env::var(VARIABLE.to_str().unwrap_or_default()).ok();
+    let numbers = wanted.and_then(|w| parse(&w)).unwrap_or(DEFAULT);
+    let (major, minor, patch) = numbers;
+    let text = format!("LMDB {major}.{minor}.{patch}: (Zubilo {})", env!("CARGO_PKG_VERSION"));
+    let text = CString::new(text).unwrap_or_default();
+    // Of several threads that ask at once each makes one; they are equal, and the texts stay.
+    let version: &'static Version = Box::leak(Box::new(Version { numbers, text }));
+    VERSION.store(std::ptr::from_ref(version).cast_mut(), Ordering::Release);
+    version
 }
 
 fn parse(text: &str) -> Option<(c_int, c_int, c_int)> {

@@ -106,19 +106,29 @@ fn edges_are_as_programs_know_them() {
     runs("edges");
 }
 
-#[test]
-fn corners_are_those_of_the_original() {
+/// Runs a program on the original, too, where that is installed.
+fn runs_on_both(name: &str) {
     let theirs = Path::new("/usr/include/lmdb.h");
     if theirs.exists() {
         let dir = tempfile::tempdir().expect("a directory");
-        let program = dir.path().join("corners");
+        let program = dir.path().join(name);
         let mut cc = compiler("gcc", Path::new("/usr/include"));
         cc.args(["-std=c11", "-D_GNU_SOURCE", "-o"]).arg(&program);
-        run(cc.arg(sources().join("corners.c")).args(["-llmdb", "-pthread"]));
+        run(cc.arg(sources().join(format!("{name}.c"))).args(["-llmdb", "-pthread"]));
         let store = tempfile::tempdir_in(dir.path()).expect("a directory");
         run(Command::new(&program).arg(store.path()));
     }
-    runs("corners");
+    runs(name);
+}
+
+#[test]
+fn corners_are_those_of_the_original() {
+    runs_on_both("corners");
+}
+
+#[test]
+fn the_map_size_stays_what_it_was_set_to() {
+    runs_on_both("mapsize");
 }
 
 #[test]
@@ -139,6 +149,16 @@ fn the_rest_of_the_engine_can_be_reached() {
 #[test]
 fn records_cursors_and_comparators_work() {
     runs("data");
+}
+
+#[test]
+fn processes_without_a_lock_file_take_turns() {
+    runs_on_both("nolock");
+}
+
+#[test]
+fn comparisons_may_call_the_library() {
+    runs("reentry");
 }
 
 #[test]

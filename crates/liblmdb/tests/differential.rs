@@ -2,17 +2,16 @@
 
 mod common;
 
-use std::ffi::{CString, c_int, c_uint};
+use std::ffi::{CString, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-use common::{Api, Cursor, Env, Random, Stat, Txn, Val, original, ours};
-
-const CREATE: c_uint = 0x4_0000;
-const DUPSORT: c_uint = 0x04;
-const DUPFIXED: c_uint = 0x10;
-const NOSYNC: c_uint = 0x1_0000;
-const NOTLS: c_uint = 0x20_0000;
-const RDONLY: c_uint = 0x2_0000;
+use common::{Library, name_of, original, ours};
+use support::lmdb::{
+    Api, MDB_BAD_TXN as BAD_TXN, MDB_CREATE as CREATE, MDB_DUPFIXED as DUPFIXED,
+    MDB_DUPSORT as DUPSORT, MDB_INCOMPATIBLE as INCOMPATIBLE, MDB_NOSYNC as NOSYNC,
+    MDB_NOTLS as NOTLS, MDB_RDONLY as RDONLY, Stat, Val,
+};
+use support::{Rng, number, seed};
 
 /// Names and flags of the tables; the first has no name.
 const TABLES: [(&str, c_uint); 8] = [
@@ -26,31 +25,6 @@ const TABLES: [(&str, c_uint); 8] = [
     ("manyreverse", DUPSORT | 0x40),
 ];
 const CURSORS: usize = 3;
-const BAD_TXN: c_int = -30782;
-const INCOMPATIBLE: c_int = -30784;
-
-/// Moves of cursors.
-const OPS: [&str; 19] = [
-    "FIRST",
-    "FIRST_DUP",
-    "GET_BOTH",
-    "GET_BOTH_RANGE",
-    "GET_CURRENT",
-    "GET_MULTIPLE",
-    "LAST",
-    "LAST_DUP",
-    "NEXT",
-    "NEXT_DUP",
-    "NEXT_MULTIPLE",
-    "NEXT_NODUP",
-    "PREV",
-    "PREV_DUP",
-    "PREV_NODUP",
-    "SET",
-    "SET_KEY",
-    "SET_RANGE",
-    "PREV_MULTIPLE",
-];
 
 /// Of the record of a table only the name is alike.
 fn without_table_records(key: &[u8], value: Vec<u8>) -> Vec<u8> {
@@ -60,12 +34,12 @@ fn without_table_records(key: &[u8], value: Vec<u8>) -> Vec<u8> {
 
 /// One of the libraries with what the program has opened in it.
 struct Side {
-    api: Api,
-    env: *mut Env,
+    api: &'static Api,
+    env: *mut c_void,
     path: CString,
-    txns: Vec<*mut Txn>,
+    txns: Vec<*mut c_void>,
     dbis: Vec<c_uint>,
-    cursors: Vec<(usize, *mut Cursor)>,
+    cursors: Vec<(usize, *mut c_void)>,
 }
 
 /// What a call gave.
@@ -146,7 +120,7 @@ impl std::fmt::Debug for Step {
             Step::OpenCursor(t) => write!(f, "open cursor {}", name(t)),
             Step::CloseCursor(i) => write!(f, "close cursor {i}"),
             Step::CursorGet(i, k, v, op) => {
-                write!(f, "cursor {i} get {} {:?} {:?}", OPS[*op as usize], Short(k), Short(v))
+                write!(f, "cursor {i} get {} {:?} {:?}", name_of(*op), Short(k), Short(v))
             }
             Step::CursorPut(i, k, v, flags) => {
                 write!(f, "cursor {i} put {:?} {:?} {flags:x}", Short(k), Short(v))
@@ -159,7 +133,7 @@ impl std::fmt::Debug for Step {
 }
 
 impl Side {
-    fn new(api: Api, path: &std::path::Path) -> Side {
+    fn new(api: &'static Api, path: &std::path::Path) -> Side {
         let path = CString::new(path.to_str().expect("a path")).expect("a path");
         let (txns, dbis, cursors) = (Vec::new(), Vec::new(), Vec::new());
         let mut side = Side { api, env: null_mut(), path, txns, dbis, cursors };
@@ -189,7 +163,7 @@ impl Side {
         }
     }
 
-    fn txn(&self) -> *mut Txn {
+    fn txn(&self) -> *mut c_void {
         *self.txns.last().expect("the program has begun one")
     }
 
@@ -199,7 +173,7 @@ impl Side {
     }
 
     unsafe fn run_step(&mut self, step: &Step) -> Outcome {
-        let api = &self.api;
+        let api = self.api;
         // SAFETY: the handles live, see `run`; all pointers are to values of this frame.
         unsafe {
             match step {
@@ -234,13 +208,13 @@ impl Side {
     }
 
     unsafe fn on_table(&self, step: &Step) -> Outcome {
-        let (api, txn) = (&self.api, self.txn());
+        let (api, txn) = (self.api, self.txn());
         let dbi = |table: &usize| self.dbis[*table];
         // SAFETY: the handles live, see `run`; all pointers are to values of this frame.
         unsafe {
             match step {
                 Step::Get(table, key) => {
-                    let (mut key, mut value) = (Val::of(key), Val::none());
+                    let (mut key, mut value) = (Val::of(key), Val::NONE);
                     let done = (api.mdb_get)(txn, dbi(table), &mut key, &mut value);
                     let value = if done == 0 { value.copy() } else { vec![] };
                     Outcome { value, ..code(done) }
@@ -268,7 +242,7 @@ impl Side {
     }
 
     unsafe fn on_cursor(&mut self, step: &Step) -> Outcome {
-        let api = &self.api;
+        let api = self.api;
         // SAFETY: the handles live, see `run`; all pointers are to values of this frame.
         unsafe {
             match step {
@@ -312,7 +286,7 @@ impl Side {
 
     /// All records of a table as the newest commit has them.
     unsafe fn walk(&self, dbi: c_uint, back: bool) -> Outcome {
-        let api = &self.api;
+        let api = self.api;
         let (start, step) = if back { (6, 12) } else { (0, 8) };
         let (mut keys, mut values, mut number) = (Vec::new(), Vec::new(), 0);
         // SAFETY: as above.
@@ -322,7 +296,7 @@ impl Side {
             assert_eq!((api.mdb_cursor_open)(txn, dbi, &mut cursor), 0);
             let mut op = start;
             let done = loop {
-                let (mut k, mut v) = (Val::none(), Val::none());
+                let (mut k, mut v) = (Val::NONE, Val::NONE);
                 let done = (api.mdb_cursor_get)(cursor, &mut k, &mut v, op);
                 if done != 0 {
                     break done;
@@ -345,7 +319,7 @@ impl Side {
 
 /// Makes steps, knowing what is open.
 struct Program {
-    random: Random,
+    random: Rng,
     levels: usize,
     /// The transaction can only be aborted.
     dead: bool,
@@ -381,9 +355,9 @@ impl Program {
     fn key(&mut self, table: usize) -> Vec<u8> {
         let r = &mut self.random;
         if TABLES[table].1 & 0x08 != 0 {
-            return (r.below(60) as u64 * 77).to_le_bytes().to_vec();
+            return (r.index(60) as u64 * 77).to_le_bytes().to_vec();
         }
-        let n = r.below(80);
+        let n = r.index(80);
         let mut key = format!("{:02}", n * 37 % 80).into_bytes();
         // Some are long, always the same ones.
         key.resize(2 + [0, 1, 5, 9, 40, 200, 509][n % 7], b'k');
@@ -394,28 +368,28 @@ impl Program {
         let r = &mut self.random;
         let flags = TABLES[table].1;
         if flags & DUPFIXED != 0 {
-            return (r.below(700) as u64 * 1009).to_le_bytes().to_vec();
+            return (r.index(700) as u64 * 1009).to_le_bytes().to_vec();
         }
         if flags & DUPSORT != 0 {
-            let n = r.below(120);
+            let n = r.index(120);
             let mut value = format!("{:03}", n * 53 % 120).into_bytes();
             value.resize(3 + [0, 1, 7, 20, 100, 400][n % 6], b'v');
             return value;
         }
-        let len = match r.below(12) {
+        let len = match r.index(12) {
             0 => 0,
-            1 => r.below(20_000),
-            2..=4 => r.below(2_000),
-            _ => r.below(60),
+            1 => r.index(20_000),
+            2..=4 => r.index(2_000),
+            _ => r.index(60),
         };
-        let byte = b'a' + r.below(26) as u8;
+        let byte = b'a' + r.index(26) as u8;
         vec![byte; len]
     }
 
     fn next(&mut self) -> Step {
         if self.levels == 0 {
-            let table = self.random.below(TABLES.len());
-            return match self.random.below(12) {
+            let table = self.random.index(TABLES.len());
+            return match self.random.index(12) {
                 0 => Step::Reopen,
                 1 => Step::Walk(table, false),
                 2 => Step::Walk(table, true),
@@ -425,8 +399,8 @@ impl Program {
         if self.dead {
             return if self.random.one_in(2) { Step::Abort } else { Step::Commit };
         }
-        let table = self.random.below(TABLES.len());
-        match self.random.below(100) {
+        let table = self.random.index(TABLES.len());
+        match self.random.index(100) {
             0 => Step::Commit,
             1 => Step::Abort,
             2 if self.levels < 3 => Step::Nested,
@@ -443,7 +417,7 @@ impl Program {
             }
             _ if self.cursors.len() < CURSORS => Step::OpenCursor(table),
             51 => {
-                let i = self.random.below(self.cursors.len());
+                let i = self.random.index(self.cursors.len());
                 Step::CloseCursor(i)
             }
             _ => self.at_cursor(),
@@ -451,7 +425,7 @@ impl Program {
     }
 
     fn at_cursor(&mut self) -> Step {
-        let i = self.random.below(self.cursors.len());
+        let i = self.random.index(self.cursors.len());
         let table = self.cursors[i].table;
         let dup = TABLES[table].1 & DUPSORT != 0;
         let (key, value) = (self.key(table), self.value(table));
@@ -467,7 +441,7 @@ impl Program {
             let op = self.random.pick(moves);
             return Step::CursorGet(i, key, value, op);
         }
-        match self.random.below(20) {
+        match self.random.index(20) {
             0..=9 => {
                 let ops: &[c_uint] = if dup {
                     &[0, 1, 2, 3, 4, 6, 7, 8, 8, 9, 11, 12, 12, 13, 14, 15, 16, 17]
@@ -610,13 +584,14 @@ impl Program {
 
 fn run(seed: u64, steps: usize) {
     let dir = tempfile::tempdir().expect("a directory");
-    let open = |api: Api| {
-        let path = dir.path().join(api.label);
+    let open = |library: Library| {
+        let path = dir.path().join(library.label);
         std::fs::create_dir(&path).expect("a directory");
-        Side::new(api, &path)
+        Side::new(library.api, &path)
     };
     let (mut theirs, mut ours) = (open(original()), open(ours()));
-    let mut program = Program { random: Random(seed), levels: 0, dead: false, cursors: Vec::new() };
+    let mut program =
+        Program { random: Rng::new(seed), levels: 0, dead: false, cursors: Vec::new() };
     let mut log: Vec<String> = Vec::new();
     for n in 0..steps {
         let step = program.next();
@@ -644,12 +619,8 @@ fn run(seed: u64, steps: usize) {
 
 #[test]
 fn random_programs_have_the_same_results() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-    };
-    let first = number("DIFFERENTIAL_SEED", 1);
+    let first = seed(1);
     for seed in first..first + number("DIFFERENTIAL_SEEDS", 20) {
-        println!("seed {seed}");
         run(seed, number("DIFFERENTIAL_STEPS", 4000) as usize);
     }
 }

@@ -5,8 +5,9 @@
 
 mod common;
 
-use differential::api::Api;
-use differential::seeds::{number, run_seeds};
+use differential::seeds::run_seeds;
+use support::lmdb::Api;
+use support::{any_seed, number, seed};
 
 fn library() -> Api {
     // SAFETY: built from this crate, whose functions are those of lmdb.h.
@@ -15,14 +16,11 @@ fn library() -> Api {
 
 #[test]
 fn programs_give_the_same_through_the_c_interface() {
-    let seed = number("ZUBILO_SEED", 1);
-    run_seeds(seed, number("ZUBILO_PROGRAMS", 1100), Some(library()));
+    run_seeds(seed(1), number("ZUBILO_PROGRAMS", 1100), Some(library()));
 }
 
 #[test]
 #[ignore = "minutes"]
 fn very_many_programs_give_the_same_through_the_c_interface() {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seed = number("ZUBILO_SEED", now.map_or(1, |t| t.as_secs()) << 20);
-    run_seeds(seed, number("ZUBILO_PROGRAMS", 30_000), Some(library()));
+    run_seeds(any_seed(), number("ZUBILO_PROGRAMS", 30_000), Some(library()));
 }

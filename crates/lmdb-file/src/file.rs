@@ -126,7 +126,7 @@ impl<S: Source> LmdbFile<S> {
     pub fn new(source: S) -> Result<LmdbFile<S>> {
         let size = source.size().map_err(|source| Error::Io { op: "tell the size", source })?;
         let (meta, one_meta_damaged) = meta::newest(&source, size)?;
-        // What lies behind the last page is not this commit's.
+        // What lies after the last page is not this commit's.
         let pages = (size / u64::from(meta.page_size)).min(meta.last_page.saturating_add(1));
         Ok(LmdbFile { source, meta, one_meta_damaged, pages })
     }

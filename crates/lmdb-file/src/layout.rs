@@ -5,7 +5,7 @@
 //! page     number (word), pad u16, flags u16, then lower u16 and upper u16, or pages u32
 //! record   low u16, high u16, flags u16, key size u16, key, data
 //! tree     pad u32, flags u16, depth u16, branch, leaf and overflow pages, entries, root (words)
-//! meta     behind a page's head: mark u32, version u32, address, map size (words), tree of free
+//! meta     after a page's head: magic u32, version u32, address, map size (words), tree of free
 //!          pages, tree of names, last page, transaction (words)
 //! ```
 

@@ -4,7 +4,7 @@ use crate::error::{Error, Result, damaged};
 use crate::layout::{Layout, Tree, u16_at, u32_at};
 use crate::source::Source;
 
-const MARK: u32 = 0xBEEF_C0DE;
+const MAGIC: u32 = 0xBEEF_C0DE;
 const VERSION: u32 = 1;
 const META_PAGE: u16 = 0x08;
 /// From the smallest page LMDB can work with to the largest.
@@ -23,7 +23,7 @@ pub(crate) struct Meta {
 /// What one of the metas is.
 enum Found {
     Good(Meta),
-    /// The mark is there, the rest is not.
+    /// The magic number is there, the rest is not.
     Bad(Error),
     Nothing,
 }
@@ -82,13 +82,13 @@ fn read(source: &impl Source, size: u64, offset: u64, page: u64) -> Result<Found
     };
     source.read(offset, bytes).map_err(|source| Error::Io { op: "read a meta page", source })?;
     for layout in layouts {
-        let mark = u32_at(bytes, layout.page_head());
-        if mark == Some(MARK.swap_bytes()) {
+        let magic = u32_at(bytes, layout.page_head());
+        if magic == Some(MAGIC.swap_bytes()) {
             let what = "the file was written on a big-endian machine: dump it there with mdb_dump, \
                         and load the dump with `zubilo load`";
             return Ok(Found::Bad(Error::Unsupported(what.into())));
         }
-        if mark == Some(MARK) {
+        if magic == Some(MAGIC) {
             return Ok(match decode(layout, bytes, page) {
                 Ok(meta) => Found::Good(meta),
                 Err(error) => Found::Bad(error),

@@ -82,7 +82,7 @@ impl<'p> Page<'p> {
         self.u16_at(self.layout.word + 2)
     }
 
-    /// Whether its keys lie one behind the other, without heads and data.
+    /// Whether its keys lie one after the other, without heads and data.
     pub(crate) fn is_packed(&self) -> Result<bool> {
         Ok(self.flags()? & PACKED != 0)
     }

@@ -242,7 +242,7 @@ impl<'f, S: Source> Reader<'f, S> {
         let layout = self.file.layout();
         let (leaf, no) = (self.keys.leaf(layout)?, self.keys.page_no());
         if leaf.is_packed()? {
-            return Err(damaged(no, "keys without values stand in a tree of keys"));
+            return Err(damaged(no, "keys without values in a tree of keys"));
         }
         self.key.clear();
         self.key.extend_from_slice(leaf.key(self.keys.at)?);

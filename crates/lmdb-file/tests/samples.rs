@@ -5,18 +5,10 @@ mod original;
 
 use std::time::{Duration, Instant};
 
-use fastrand::Rng;
 use lmdb_file::{Error, LmdbFile, Record, Source};
+use support::{Rng, rng};
 
 use original::{Contents, Sample, write};
-
-/// A generator whose seed is printed, and taken from `ZUBILO_SEED` if that is set.
-fn random() -> Rng {
-    let given = std::env::var("ZUBILO_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    println!("ZUBILO_SEED={seed}");
-    Rng::with_seed(seed)
-}
 
 /// Everything in a file.
 fn read<S: Source>(file: &LmdbFile<S>) -> Result<Vec<(Sample, Contents)>, Error> {
@@ -39,26 +31,25 @@ fn read<S: Source>(file: &LmdbFile<S>) -> Result<Vec<(Sample, Contents)>, Error>
 
 /// Records of a table with these flags; `many` makes trees of values.
 fn records(rng: &mut Rng, flags: u32, many: bool) -> Contents {
-    let bytes = |rng: &mut Rng, len: usize| (0..len).map(|_| rng.u8(..)).collect::<Vec<u8>>();
     let integer_keys = flags & original::INTEGERKEY != 0;
     let fixed = flags & original::DUPFIXED != 0;
-    let keys = if many { rng.usize(1..8) } else { rng.usize(0..600) };
-    let size = [4, 8][rng.usize(0..2)];
+    let keys = if many { rng.range(1..8) } else { rng.index(600) };
+    let size = rng.pick(&[4, 8]);
     let mut all = Contents::new();
     for _ in 0..keys {
-        let len = rng.usize(1..60);
-        let key = if integer_keys { bytes(rng, 8) } else { bytes(rng, len) };
+        let len = rng.range(1..60);
+        let key = if integer_keys { rng.bytes(8) } else { rng.bytes(len) };
         if flags & original::DUPSORT == 0 {
             // Now and then one in overflow pages.
-            let len = if rng.u8(..) < 30 { rng.usize(0..20_000) } else { rng.usize(0..300) };
-            all.push((key, bytes(rng, len)));
+            let len = if rng.one_in(9) { rng.index(20_000) } else { rng.index(300) };
+            all.push((key, rng.bytes(len)));
             continue;
         }
-        let values = if many { rng.usize(1..3000) } else { rng.usize(1..12) };
+        let values = if many { rng.range(1..3000) } else { rng.range(1..12) };
         for _ in 0..values {
             let integers = flags & original::INTEGERDUP != 0;
-            let len = if fixed || integers { size } else { rng.usize(1..40) };
-            all.push((key.clone(), bytes(rng, len)));
+            let len = if fixed || integers { size } else { rng.range(1..40) };
+            all.push((key.clone(), rng.bytes(len)));
         }
     }
     all
@@ -81,7 +72,7 @@ fn all_flags() -> Vec<u32> {
 
 #[test]
 fn all_kinds_of_tables_are_read() {
-    let mut rng = random();
+    let mut rng = rng();
     let mut samples = Vec::new();
     for flags in all_flags() {
         for many in [false, true] {
@@ -99,7 +90,7 @@ fn all_kinds_of_tables_are_read() {
 
 #[test]
 fn the_unnamed_table_and_named_ones_stand_side_by_side() {
-    let mut rng = random();
+    let mut rng = rng();
     let unnamed = Sample { name: None, flags: 0 };
     let named = Sample { name: Some(b"m".to_vec()), flags: 0 };
     let samples = [(unnamed, records(&mut rng, 0, false)), (named, records(&mut rng, 0, false))];
@@ -109,7 +100,7 @@ fn the_unnamed_table_and_named_ones_stand_side_by_side() {
 
 #[test]
 fn an_unnamed_table_can_have_flags() {
-    let mut rng = random();
+    let mut rng = rng();
     for flags in all_flags() {
         for many in [false, true] {
             let sample = (Sample { name: None, flags }, records(&mut rng, flags, many));
@@ -171,11 +162,11 @@ fn exercise(bytes: &[u8]) -> Result<u64, Error> {
 
 #[test]
 fn damage_is_an_error_and_nothing_worse() {
-    let mut rng = random();
+    let mut rng = rng();
     let mut samples = Vec::new();
     for flags in all_flags() {
         let name = format!("t{flags:02x}").into_bytes();
-        let many = rng.bool();
+        let many = rng.one_in(2);
         let mut contents = records(&mut rng, flags, many);
         contents.truncate(400);
         samples.push((Sample { name: Some(name), flags }, contents));
@@ -195,28 +186,28 @@ fn mutate(rng: &mut Rng, whole: &[u8], page_size: usize, rounds: u32) {
     let mut failed = 0;
     for _ in 0..rounds {
         let mut bytes = whole.to_vec();
-        for _ in 0..rng.usize(1..6) {
-            let page = rng.usize(..bytes.len() / page_size) * page_size;
+        for _ in 0..rng.range(1..6) {
+            let page = rng.index(bytes.len() / page_size) * page_size;
             // The heads of pages, where all structure is, more often than the rest.
-            let at = match rng.u8(0..4) {
-                0 => rng.usize(..bytes.len()),
-                1 => page + rng.usize(..16),
-                2 => page + rng.usize(..200),
-                _ => rng.usize(..2) * page_size + rng.usize(..160),
+            let at = match rng.below(4) {
+                0 => rng.index(bytes.len()),
+                1 => page + rng.index(16),
+                2 => page + rng.index(200),
+                _ => rng.index(2) * page_size + rng.index(160),
             };
-            match rng.u8(0..4) {
-                0 => bytes[at] ^= 1 << rng.u8(0..8),
-                1 => bytes[at] = [0, 1, 2, 0x7f, 0x80, 0xff][rng.usize(..6)],
-                2 => bytes[at] = rng.u8(..),
+            match rng.below(4) {
+                0 => bytes[at] ^= 1 << rng.below(8),
+                1 => bytes[at] = [0, 1, 2, 0x7f, 0x80, 0xff][rng.index(6)],
+                2 => bytes[at] = rng.byte(),
                 _ => {
-                    let (from, len) = (rng.usize(..bytes.len()), rng.usize(1..64));
+                    let (from, len) = (rng.index(bytes.len()), rng.range(1..64));
                     let len = len.min(bytes.len() - from.max(at));
                     bytes.copy_within(from..from + len, at);
                 }
             }
         }
-        if rng.u8(..) < 16 {
-            bytes.truncate(rng.usize(..bytes.len()));
+        if rng.one_in(16) {
+            bytes.truncate(rng.index(bytes.len()));
         }
         failed += u32::from(exercise(&bytes).is_err());
     }
@@ -225,7 +216,7 @@ fn mutate(rng: &mut Rng, whole: &[u8], page_size: usize, rounds: u32) {
 
 #[test]
 fn every_cut_is_an_error() {
-    let mut rng = random();
+    let mut rng = rng();
     let sample = (Sample { name: None, flags: 0 }, records(&mut rng, 0, false));
     let (_dir, path, expected) = write(&[sample]);
     let whole = std::fs::read(path).unwrap();

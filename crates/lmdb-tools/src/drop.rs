@@ -1,6 +1,8 @@
 //! `mdb_drop`: empties a table, or deletes it.
 
-use crate::api::{Env, Setup, failed, number};
+use support::lmdb::{self, Setup};
+
+use crate::api::{failed, open};
 use crate::options::Options;
 use crate::{Result, show_version};
 
@@ -13,12 +15,12 @@ pub fn drop(arguments: &[String]) -> Result<()> {
         return Err(show_version());
     }
     let path = options.path(USAGE)?;
-    let flags = if options.has('n') { number::NOSUBDIR } else { 0 };
+    let flags = if options.has('n') { lmdb::MDB_NOSUBDIR } else { 0 };
     let setup = Setup { flags, mode: 0o664, max_dbs: 2, ..Setup::default() };
-    let env = Env::open(path, setup)?.map_err(|code| failed("mdb_env_open", code))?;
-    let txn = env.begin(0)?;
+    let env = open(path, setup)?.map_err(|code| failed("mdb_env_open", code))?;
+    let mut txn = env.begin(0)?;
     let table = txn
-        .table(options.value('s').map(str::as_bytes), 0)?
+        .table(options.value('s').map(str::as_bytes), 0)
         .map_err(|code| failed("mdb_open", code))?;
     txn.drop_table(table, options.has('d')).map_err(|code| failed("mdb_drop", code))?;
     txn.commit().map_err(|code| failed("mdb_txn_commit", code))

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use crate::api::{Env, Setup, TABLE_FLAGS, Txn, failed, number, reason};
+use support::lmdb::{self, Env, Failed, Setup, Txn};
+
+use crate::api::{TABLE_FLAGS, failed, open, reason};
 use crate::options::Options;
 use crate::text::{Format, write_line};
 use crate::{Result, Stop, show_version};
@@ -29,7 +31,7 @@ fn header(
         writeln!(out, "mapaddr={:p}", info.map_address)?;
     }
     writeln!(out, "maxreaders={}", info.max_readers)?;
-    if flags & number::DUPSORT != 0 {
+    if flags & lmdb::MDB_DUPSORT != 0 {
         writeln!(out, "duplicates=1")?;
     }
     for (_, name) in TABLE_FLAGS.iter().filter(|(flag, _)| flags & flag != 0) {
@@ -52,12 +54,12 @@ fn table(
     header(out, env, format, name, (flags, stat.page_size))?;
     let mut cursor = txn.cursor(dbi)?;
     loop {
-        match cursor.go(number::NEXT) {
+        match cursor.go(lmdb::MDB_NEXT) {
             Ok((key, value)) => {
                 write_line(out, format, key)?;
                 write_line(out, format, value)?;
             }
-            Err(number::NOTFOUND) => break,
+            Err(Failed { code: lmdb::MDB_NOTFOUND, .. }) => break,
             Err(code) => return Err(failed("mdb_cursor_get", code)),
         }
     }
@@ -75,13 +77,13 @@ fn named(
 ) -> Result<()> {
     let mut cursor = txn.cursor(main)?;
     let mut count = 0;
-    while let Ok((name, _)) = cursor.go(number::NEXT_NODUP) {
+    while let Ok((name, _)) = cursor.go(lmdb::MDB_NEXT_NODUP) {
         if name.contains(&0) {
             continue;
         }
         // What could be a name counts, as with LMDB's tool: a plain record is no error.
         count += 1;
-        let Ok(dbi) = txn.table(Some(name), 0)? else { continue };
+        let Ok(dbi) = txn.table(Some(name), 0) else { continue };
         if list {
             out.write_all(&[name, b"\n"].concat())?;
         } else {
@@ -116,12 +118,12 @@ pub fn dump(arguments: &[String]) -> Result<()> {
         None => Box::new(io::stdout().lock()),
     };
     let mut out = BufWriter::new(out);
-    let flags = if options.has('n') { number::NOSUBDIR } else { 0 } | number::RDONLY;
+    let flags = if options.has('n') { lmdb::MDB_NOSUBDIR } else { 0 } | lmdb::MDB_RDONLY;
     let max_dbs = if all || name.is_some() { 2 } else { 0 };
     let setup = Setup { flags, mode: 0o664, max_dbs, ..Setup::default() };
-    let env = Env::open(path, setup)?.map_err(|code| failed("mdb_env_open", code))?;
-    let txn = env.begin(number::RDONLY)?;
-    let dbi = txn.table(name, 0)?.map_err(|code| failed("mdb_open", code))?;
+    let env = open(path, setup)?.map_err(|code| failed("mdb_env_open", code))?;
+    let txn = env.begin(lmdb::MDB_RDONLY)?;
+    let dbi = txn.table(name, 0).map_err(|code| failed("mdb_open", code))?;
     if all {
         named(&mut out, &env, &txn, dbi, (list, format, path))?;
     } else {

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-use crate::api::{Env, Setup, TABLE_FLAGS, Txn, describe, failed, number, reason};
+use support::lmdb::{self, Env, Failed, Setup, Txn};
+
+use crate::api::{TABLE_FLAGS, describe, failed, open, reason, trust_order};
 use crate::options::Options;
 use crate::text::{Format, read_line};
 use crate::{Result, Stop, show_version, tell};
@@ -139,12 +141,12 @@ fn batch(
         let mut flags = mode.flags;
         if mode.append {
             let same = last.as_ref() == Some(&key);
-            flags |= if same { number::APPENDDUP } else { number::APPEND };
+            flags |= if same { lmdb::MDB_APPENDDUP } else { lmdb::MDB_APPEND };
         }
         match cursor.put(&key, &value, flags) {
             Ok(()) => {}
-            Err(number::KEYEXIST) if mode.flags != 0 => {}
-            Err(code) => {
+            Err(Failed { code: lmdb::MDB_KEYEXIST, .. }) if mode.flags != 0 => {}
+            Err(Failed { code, .. }) => {
                 let what = format!("mdb_cursor_put failed, error {code} {}", describe(code));
                 return Err(input.wrong(what));
             }
@@ -170,16 +172,16 @@ fn table(
     let mut first = true;
     while more {
         let txn = env.begin(0)?;
-        let opened = txn.table(name, header.flags | number::CREATE)?;
+        let opened = txn.table(name, header.flags | lmdb::MDB_CREATE);
         let dbi = opened.map_err(|code| failed("mdb_dbi_open", code))?;
         if mode.append && first {
-            txn.trust_order(dbi, header.flags & number::DUPSORT != 0)
+            trust_order(&txn, dbi, header.flags & lmdb::MDB_DUPSORT != 0)
                 .map_err(|code| failed("mdb_set_compare", code))?;
         }
         first = false;
         more = batch(input, &txn, (dbi, format), mode, &mut last)?;
         let done = txn.commit();
-        done.map_err(|code| input.wrong(format!("txn_commit: {}", describe(code))))?;
+        done.map_err(|code| input.wrong(format!("txn_commit: {}", describe(code.code))))?;
     }
     Ok(())
 }
@@ -199,7 +201,7 @@ pub fn load(arguments: &[String]) -> Result<()> {
             None => Box::new(io::stdin().lock()),
         };
     let mut input = Input { lines, number: 0, line: Vec::new() };
-    let flags = if options.has('N') { number::NOOVERWRITE | number::NODUPDATA } else { 0 };
+    let flags = if options.has('N') { lmdb::MDB_NOOVERWRITE | lmdb::MDB_NODUPDATA } else { 0 };
     let mode = Mode { plain: options.has('T'), append: options.has('a'), flags };
     let mut header = if mode.plain { Some(Header::default()) } else { input.header()? };
     let Some(start) = &header else { return Err(input.wrong("unexpected end of input")) };
@@ -208,14 +210,17 @@ pub fn load(arguments: &[String]) -> Result<()> {
         map_size: start.map_size,
         max_readers: start.max_readers,
         max_dbs: 2,
-        flags: if options.has('n') { number::NOSUBDIR } else { 0 }
-            | if quick { number::NOSYNC } else { 0 },
+        flags: if options.has('n') { lmdb::MDB_NOSUBDIR } else { 0 }
+            | if quick { lmdb::MDB_NOSYNC } else { 0 },
         mode: 0o664,
     };
-    let env = Env::open(path, setup)?.map_err(|code| failed("mdb_env_open", code))?;
+    let env = open(path, setup)?.map_err(|code| failed("mdb_env_open", code))?;
     while let Some(found) = &header {
         table(&mut input, &env, found, options.value('s').map(str::as_bytes), mode)?;
         header = if mode.plain { None } else { input.header()? };
     }
-    if quick { env.sync() } else { Ok(()) }
+    if quick {
+        env.sync()?;
+    }
+    Ok(())
 }

@@ -11,7 +11,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads `arguments`; `letters` lists what there can be, a colon behind those with a value.
+    /// Reads `arguments`; `letters` lists what there can be, a colon after those with a value.
     /// Options may follow paths, unless `letters` begins with a plus sign: then all that follows the
     /// first path is one.
     pub(crate) fn parse(

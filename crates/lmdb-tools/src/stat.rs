@@ -2,7 +2,9 @@
 
 use std::io::{self, BufWriter, Write};
 
-use crate::api::{Env, Setup, Stat, Txn, failed, number};
+use support::lmdb::{self, Env, Setup, Stat, Txn};
+
+use crate::api::{failed, open};
 use crate::options::Options;
 use crate::{Result, Stop, show_version};
 
@@ -73,7 +75,7 @@ fn free_pages(out: &mut impl Write, txn: &Txn<'_>, detail: usize) -> Result<()> 
     let stat = txn.stat(FREE).map_err(|code| failed("mdb_stat", code))?;
     print(out, &stat)?;
     let mut total = 0;
-    while let Ok((key, value)) = cursor.go(number::NEXT) {
+    while let Ok((key, value)) = cursor.go(lmdb::MDB_NEXT) {
         let numbers = |bytes: &[u8]| -> Vec<u64> {
             let words = bytes.as_chunks().0.iter();
             words.map(|word: &[u8; 8]| u64::from_ne_bytes(*word)).collect()
@@ -107,11 +109,11 @@ fn free_pages(out: &mut impl Write, txn: &Txn<'_>, detail: usize) -> Result<()> 
 /// The tables that have names.
 fn named(out: &mut impl Write, txn: &Txn<'_>, main: u32) -> Result<()> {
     let mut cursor = txn.cursor(main)?;
-    while let Ok((name, _)) = cursor.go(number::NEXT_NODUP) {
+    while let Ok((name, _)) = cursor.go(lmdb::MDB_NEXT_NODUP) {
         if name.contains(&0) {
             continue;
         }
-        let Ok(table) = txn.table(Some(name), 0)? else { continue };
+        let Ok(table) = txn.table(Some(name), 0) else { continue };
         out.write_all(&[b"Status of ", name, b"\n"].concat())?;
         print(out, &txn.stat(table).map_err(|code| failed("mdb_stat", code))?)?;
         txn.close(table);
@@ -129,10 +131,10 @@ pub fn stat(arguments: &[String]) -> Result<()> {
     if all && name.is_some() {
         return Err(Stop::Usage(USAGE));
     }
-    let flags = if options.has('n') { number::NOSUBDIR } else { 0 } | number::RDONLY;
+    let flags = if options.has('n') { lmdb::MDB_NOSUBDIR } else { 0 } | lmdb::MDB_RDONLY;
     let max_dbs = if all || name.is_some() { 4 } else { 0 };
     let setup = Setup { flags, mode: 0o664, max_dbs, ..Setup::default() };
-    let env = Env::open(path, setup)?.map_err(|code| failed("mdb_env_open", code))?;
+    let env = open(path, setup)?.map_err(|code| failed("mdb_env_open", code))?;
     let mut out = BufWriter::new(io::stdout().lock());
     if options.has('e') {
         environment(&mut out, &env)?;
@@ -143,11 +145,11 @@ pub fn stat(arguments: &[String]) -> Result<()> {
             return Ok(out.flush()?);
         }
     }
-    let txn = env.begin(number::RDONLY)?;
+    let txn = env.begin(lmdb::MDB_RDONLY)?;
     if options.has('f') {
         free_pages(&mut out, &txn, options.count('f'))?;
     }
-    let table = txn.table(name.map(str::as_bytes), 0)?.map_err(|code| failed("mdb_open", code))?;
+    let table = txn.table(name.map(str::as_bytes), 0).map_err(|code| failed("mdb_open", code))?;
     let stat = txn.stat(table).map_err(|code| failed("mdb_stat", code))?;
     writeln!(out, "Status of {}", name.unwrap_or("Main DB"))?;
     print(&mut out, &stat)?;

@@ -61,7 +61,7 @@ fn pairs(n: usize) -> String {
     (0..n).map(|i| format!("key{:04}\nvalue \\\\ {i} \\ff\n", (i * 37) % n)).collect()
 }
 
-/// What stands behind the header.
+/// What stands after the header.
 fn records(dump: &str) -> &str {
     dump.split_once("HEADER=END\n").expect("a header").1
 }

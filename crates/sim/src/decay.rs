@@ -4,10 +4,10 @@
 use zubilo::{Durability, Env, Options, PageKind, VerifyReads};
 
 use crate::disk::SimDisk;
-use crate::life::Failure;
 use crate::model::{State, Table, compare};
-use crate::rng::Rng;
 use crate::run::Outcome;
+use crate::session::Failure;
+use support::Rng;
 
 /// A store with all kinds of pages, and what it holds.
 pub struct Aged {
@@ -36,7 +36,7 @@ impl Aged {
                 for _ in 0..rng.below(12) {
                     let key = format!("key-{:04}", rng.below(80)).into_bytes();
                     let len = if rng.one_in(40) { 9000 } else { rng.below(200) as usize };
-                    let value: Vec<u8> = (0..len).map(|_| rng.number() as u8).collect();
+                    let value: Vec<u8> = (0..len).map(|_| rng.next() as u8).collect();
                     table.put(&key, &value)?;
                     model.put(&key, value);
                 }
@@ -120,7 +120,7 @@ pub fn flips(seed: u64, count: u64) -> Outcome {
     let mut rng = Rng::new(seed ^ 0xF11B);
     for _ in 0..count {
         outcome.states += 1;
-        if let Err(failure) = aged.flip(rng.number(), rng.below(8) as u32) {
+        if let Err(failure) = aged.flip(rng.next(), rng.below(8) as u32) {
             outcome.fail(format!("decay --seed {seed}"), &failure);
         }
     }

@@ -5,6 +5,7 @@
 //! shared as a killed process leaves it), or to run a hook first: that is how other threads and
 //! processes come in between at exactly one place.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::ptr::NonNull;
@@ -12,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use zubilo::platform::{Advice, DataFile, FileId};
+
+use crate::mistake::Mistake;
 
 /// Address space of a simulated file.
 const RESERVE: usize = 256 << 20;
@@ -35,6 +38,16 @@ pub enum Event {
     /// A flush succeeded: all before the event of this index is on disk.
     Sync {
         /// Events there were when it was called.
+        upto: usize,
+    },
+    /// A write that is durable by itself succeeded: the bytes of this range are on disk, as far as they were
+    /// written before the event of this index.
+    SyncRange {
+        /// Where.
+        at: u64,
+        /// How many bytes.
+        len: u64,
+        /// Events there were after the write.
         upto: usize,
     },
     /// A flush failed: what was not on disk may never get there.
@@ -115,8 +128,8 @@ struct State {
     calls: Vec<Call>,
     /// A flush has failed; all later ones do.
     flush_failed: bool,
-    /// Planted: flushes do nothing.
-    lazy_sync: bool,
+    /// What is planted.
+    mistake: Option<Mistake>,
 }
 
 struct Inner {
@@ -164,7 +177,7 @@ impl SimDisk {
             hook: None,
             calls: Vec::new(),
             flush_failed: false,
-            lazy_sync: false,
+            mistake: None,
         });
         SimDisk(Arc::new(Inner { base, writable, home: AtomicU64::new(1), state }))
     }
@@ -178,7 +191,7 @@ impl SimDisk {
         self.0.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Starts the log with what a life before left in the cache of the same running system.
+    /// Starts the log with what a session before left in the cache of the same running system.
     pub fn inherit(&self, pending: &[Arc<Event>]) {
         self.state().events.extend_from_slice(pending);
     }
@@ -236,9 +249,9 @@ impl SimDisk {
         unsafe { *self.0.base.as_ptr().add(at as usize) ^= 1 << (bit % 8) };
     }
 
-    /// Planted bug: flushes succeed and do nothing.
-    pub fn ignore_syncs(&self) {
-        self.state().lazy_sync = true;
+    /// Has all who use the file make a mistake.
+    pub fn plant(&self, mistake: Option<Mistake>) {
+        self.state().mistake = mistake;
     }
 
     fn run_hook(&self, call: Call) {
@@ -402,6 +415,8 @@ unsafe impl DataFile for SimDisk {
 
     fn truncate(&self, new_len: u64) -> io::Result<()> {
         let work = |state: &mut State| {
+            let too_far = state.mistake == Some(Mistake::CutTooFar);
+            let new_len = if too_far { new_len / 2 } else { new_len };
             if new_len < state.len {
                 self.set_len(state, new_len);
                 state.events.push(Arc::new(Event::Truncate(new_len)));
@@ -422,17 +437,37 @@ unsafe impl DataFile for SimDisk {
                 // What the trait demands: nothing tells what was lost.
                 return Err(io::Error::other("an earlier flush has failed"));
             }
-            if !state.lazy_sync {
+            if !state.mistake.is_some_and(|m| m.skips_flush(&state.events, &state.calls)) {
                 state.events.push(Arc::new(Event::Sync { upto }));
             }
             Ok(())
         };
-        self.call(Call::Sync, work, |_| ())
+        let result = self.call(Call::Sync, work, |_| ());
+        if self.state().mistake == Some(Mistake::FailedFlushIgnored) { Ok(()) } else { result }
+    }
+
+    fn write_durably(&self, at: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let data = joined(bufs);
+        let half = &data[..data.len() / 2];
+        let work = |state: &mut State| {
+            if state.flush_failed {
+                return Err(io::Error::other("an earlier flush has failed"));
+            }
+            self.put(state, at, &data);
+            if state.mistake != Some(Mistake::NotFlushed) {
+                let (len, upto) = (data.len() as u64, state.events.len());
+                state.events.push(Arc::new(Event::SyncRange { at, len, upto }));
+            }
+            Ok(())
+        };
+        self.call(Call::Sync, work, |state| self.put(state, at, half))
     }
 
     fn sync_directory(&self) -> io::Result<()> {
         let work = |state: &mut State| {
-            state.events.push(Arc::new(Event::SyncDirectory));
+            if state.mistake != Some(Mistake::DirectoryNotFlushed) {
+                state.events.push(Arc::new(Event::SyncDirectory));
+            }
             Ok(())
         };
         self.call(Call::SyncDirectory, work, |_| ())
@@ -454,6 +489,16 @@ unsafe impl DataFile for SimDisk {
 
     fn home(&self) -> u64 {
         self.0.home.load(Ordering::Relaxed)
+    }
+
+    /// Of the content: a disk that goes on where another stopped is the same file.
+    fn stamp(&self) -> Option<u64> {
+        let state = self.state();
+        // SAFETY: inside the map, as the length is; the store writes nothing meanwhile.
+        let bytes = unsafe { std::slice::from_raw_parts(self.0.base.as_ptr(), state.len as usize) };
+        let mut hasher = DefaultHasher::new();
+        hasher.write(bytes);
+        Some(hasher.finish().max(1))
     }
 
     fn path(&self) -> &Path {

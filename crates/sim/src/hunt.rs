@@ -1,8 +1,11 @@
-//! The proof of the judge: bugs planted in the engine, and what finds them.
+//! The proof of the judge: bugs planted in the engine and at its disk, and what finds them.
 
 use zubilo::planted::{Bug, plant};
 
+use crate::cursors;
 use crate::decay;
+use crate::disk::SimDisk;
+use crate::mistake::Mistake;
 use crate::plan;
 use crate::run::{Outcome, Run};
 
@@ -11,37 +14,57 @@ const STATES: u64 = 80;
 /// Rounds before a bug counts as not found.
 const ROUNDS: u64 = 60;
 
+/// Where a bug is planted.
+#[derive(Clone, Copy, Debug)]
+pub enum Planted {
+    /// At the disk's interface.
+    Disk(Mistake),
+    /// Inside the engine: no call shows it.
+    Engine(Bug),
+}
+
 /// A bug, and the workloads that can show it; none for damage of the medium.
-pub const HUNTS: [(Bug, &[&str]); 29] = [
-    (Bug::NotFlushed, &["sync-small"]),
-    (Bug::AcknowledgedEarly, &["sync-small"]),
-    (Bug::PagesNotFlushed, &["sync-spill"]),
-    (Bug::DirectoryNotFlushed, &["creation"]),
-    (Bug::OpenNotFlushed, &["sync-small", "kills-sync", "mixed"]),
-    (Bug::DigestNotVerified, &["sync-small"]),
-    (Bug::MetaNotVerified, &["nosync", "sync-spill"]),
-    (Bug::PageNotVerified, &[]),
-    (Bug::BootNotCompared, &["nosync"]),
-    (Bug::CopyBelieved, &["nosync"]),
-    (Bug::OneFlushOnWeak, &["processes"]),
-    (Bug::PublishedBeforeWritten, &["kills-sync"]),
-    (Bug::SteadyOverwritten, &["nosync"]),
-    (Bug::NewestOverwritten, &["kills-nosync", "faults-nosync"]),
-    (Bug::UnpublishedNotCleared, &["nosync", "kills-sync", "mixed"]),
-    (Bug::WipeNotFlushed, &["kills-spill", "faults-spill"]),
-    (Bug::CheckpointUnflushed, &["nosync"]),
-    (Bug::SteadyTooEarly, &["interleaved", "hostile"]),
-    (Bug::PendingBeforeSteady, &["stores"]),
-    (Bug::FailedMetaForgotten, &["faults-syncs"]),
-    (Bug::SteadyNotPinned, &["nosync", "mixed"]),
-    (Bug::PendingNotPinned, &["kills-nosync", "hostile"]),
-    (Bug::FlushingNotPinned, &["interleaved", "processes"]),
-    (Bug::ReadersNotPinned, &["sync-small"]),
-    (Bug::FailedFlushIgnored, &["faults-sync"]),
-    (Bug::FreedForgotten, &["sync-small"]),
-    (Bug::MapKeptAfterError, &["faults-sync"]),
-    (Bug::CutTooFar, &["nosync-large"]),
-    (Bug::SpilledForgotten, &["sync-spill", "faults-spill"]),
+pub const HUNTS: [(Planted, &[&str]); 32] = [
+    (Planted::Disk(Mistake::NotFlushed), &["sync-small"]),
+    (Planted::Disk(Mistake::AcknowledgedEarly), &["sync-small"]),
+    (Planted::Disk(Mistake::PagesNotFlushed), &["sync-spill"]),
+    (Planted::Disk(Mistake::DirectoryNotFlushed), &["creation"]),
+    (Planted::Disk(Mistake::OpenNotFlushed), &["sync-small", "kills-sync", "mixed"]),
+    (Planted::Engine(Bug::DigestNotVerified), &["sync-small"]),
+    (Planted::Engine(Bug::MetaNotVerified), &["nosync", "sync-spill"]),
+    (Planted::Engine(Bug::PageNotVerified), &[]),
+    (Planted::Engine(Bug::BootNotCompared), &["nosync"]),
+    (Planted::Engine(Bug::CopyTrusted), &["nosync"]),
+    (Planted::Engine(Bug::AttemptsForgotten), &["hidden-hostile", "hidden-processes"]),
+    (Planted::Engine(Bug::OneFlushOnWeak), &["processes"]),
+    (Planted::Engine(Bug::PublishedBeforeWritten), &["kills-sync"]),
+    (Planted::Engine(Bug::SteadyOverwritten), &["nosync"]),
+    (Planted::Engine(Bug::NewestOverwritten), &["kills-nosync", "faults-nosync"]),
+    (Planted::Engine(Bug::UnpublishedNotCleared), &["nosync", "kills-sync", "mixed"]),
+    (Planted::Disk(Mistake::WipeNotFlushed), &["kills-spill", "faults-spill"]),
+    (Planted::Disk(Mistake::PagesNotFlushed), &["nosync"]),
+    (Planted::Engine(Bug::SteadyTooEarly), &["interleaved", "hostile"]),
+    (Planted::Engine(Bug::PendingBeforeSteady), &["stores"]),
+    (Planted::Engine(Bug::FailedMetaForgotten), &["faults-syncs"]),
+    (Planted::Engine(Bug::SteadyNotPinned), &["nosync", "mixed"]),
+    (Planted::Engine(Bug::PendingNotPinned), &["kills-nosync", "hostile"]),
+    (Planted::Engine(Bug::FlushingNotPinned), &["interleaved", "processes"]),
+    (Planted::Engine(Bug::ReadersNotPinned), &["sync-small"]),
+    (Planted::Disk(Mistake::FailedFlushIgnored), &["faults-sync"]),
+    (Planted::Engine(Bug::FreedForgotten), &["sync-small"]),
+    (Planted::Engine(Bug::MapKeptAfterError), &["faults-sync"]),
+    (Planted::Disk(Mistake::CutTooFar), &["nosync-large"]),
+    (Planted::Engine(Bug::SpilledForgotten), &["sync-spill", "faults-spill"]),
+    (Planted::Disk(Mistake::NotFlushed), &["log-small"]),
+    (Planted::Engine(Bug::RecordNotFlushed), &["log-small"]),
+];
+
+/// Bugs that cursors show, inside one transaction.
+pub const OF_CURSORS: [(Planted, &[&str]); 4] = [
+    (Planted::Engine(Bug::ChangeKeepsVersion), &["cursors"]),
+    (Planted::Engine(Bug::EarlyWriteKeepsVersions), &["cursors-early"]),
+    (Planted::Engine(Bug::CursorsNotNoted), &["cursors"]),
+    (Planted::Engine(Bug::CursorsNotRestored), &["cursors-nested"]),
 ];
 
 /// How a hunt ended.
@@ -52,14 +75,23 @@ pub struct Catch {
     pub failure: Option<String>,
 }
 
-/// Looks for a bug, which the engine has on the calling thread only.
-pub fn hunt(bug: Option<Bug>, names: &[&str], rounds: u64) -> Catch {
-    plant(bug);
+/// Looks for a bug, which is there on the calling thread only.
+pub fn hunt(bug: Option<Planted>, names: &[&str], rounds: u64) -> Catch {
+    let (engine, mistake) = match bug {
+        Some(Planted::Engine(bug)) => (Some(bug), None),
+        Some(Planted::Disk(mistake)) => (None, Some(mistake)),
+        None => (None, None),
+    };
+    plant(engine);
+    let prepare = |disk: &SimDisk| disk.plant(mistake);
     let mut all = Outcome::default();
     for seed in 0..rounds {
         let plans = plan::all().into_iter().filter(|p| names.contains(&p.name));
         for plan in plans {
-            all.add(Run::start(&plan, seed, STATES, |_| ()));
+            all.add(Run::start(&plan, seed, STATES, &prepare));
+        }
+        for name in names {
+            all.add(cursors::run(name, seed));
         }
         if names.is_empty() {
             all.add(decay::flips(seed, STATES));
@@ -73,7 +105,7 @@ pub fn hunt(bug: Option<Bug>, names: &[&str], rounds: u64) -> Catch {
 }
 
 /// Hunts one of the list. With the bug it must be found; without it nothing is.
-pub fn prove(bug: Bug, names: &[&str]) -> Result<Catch, String> {
+pub fn prove(bug: Planted, names: &[&str]) -> Result<Catch, String> {
     if let Some(failure) = hunt(None, names, 1).failure {
         return Err(format!("{bug:?}: found although it was not planted: {failure}"));
     }

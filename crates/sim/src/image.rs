@@ -1,14 +1,15 @@
-//! From the log of a life to the states a disk can be in at one of its moments.
+//! From the log of a session to the states a disk can be in at one of its moments.
 //!
 //! What a completed flush covers is there. Of every later write each sector may be there or not,
 //! in whichever of its versions since; the length may be any of those since the flush, in order.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::disk::{Event, Mark};
 use crate::model::History;
-use crate::rng::Rng;
+use support::Rng;
 
 /// What is written as a whole or not at all.
 pub const SECTOR: usize = 512;
@@ -17,7 +18,7 @@ pub const SECTOR: usize = 512;
 /// may be on disk for ever after, or none.
 type Doomed = BTreeMap<u64, Vec<Box<[u8]>>>;
 
-/// Where a life starts.
+/// Where a session starts.
 #[derive(Clone)]
 pub struct Start {
     /// What is on disk for certain.
@@ -26,7 +27,7 @@ pub struct Start {
     pub doomed: Doomed,
     /// Whether the directory entry is.
     pub exists: bool,
-    /// Last transaction acknowledged as durable before this life.
+    /// Last transaction acknowledged as durable before this session.
     pub durable_txn: u64,
     /// Last transaction acknowledged, or found at the start.
     pub acked_txn: u64,
@@ -61,6 +62,8 @@ pub struct Replay<'l> {
     /// Indices of events that are not certainly on disk.
     pending: Vec<usize>,
     doomed: Doomed,
+    /// Ranges that are on disk, each as of the event of an index.
+    ranges: Vec<(Range<u64>, usize)>,
     /// A flush has failed, and the store was not reopened since.
     pub poisoned: bool,
     /// Last transaction that was acknowledged.
@@ -76,7 +79,7 @@ pub struct Replay<'l> {
 /// Which of the uncertain things are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The process was killed: the system lives, all is there, the boot is the same.
+    /// The process was killed: the system goes on, all is there, the boot is the same.
     Kill,
     /// Power cut with nothing written back.
     None,
@@ -144,6 +147,7 @@ impl<'l> Replay<'l> {
             exists: start.exists,
             pending: Vec::new(),
             doomed: start.doomed.clone(),
+            ranges: Vec::new(),
             poisoned: false,
             acked: start.acked_txn,
             durable_txn: start.durable_txn,
@@ -162,7 +166,9 @@ impl<'l> Replay<'l> {
                 for i in self.pending.drain(..split).collect::<Vec<_>>() {
                     self.settle(i);
                 }
+                self.ranges.retain(|(_, of)| of > upto);
             }
+            Event::SyncRange { at, len, upto } => self.settle_range(*at..at + len, *upto),
             Event::SyncFailed => self.doom(),
             Event::SyncDirectory => self.exists = true,
             Event::Mark(Mark::Attempt(txn, state)) => {
@@ -200,12 +206,47 @@ impl<'l> Replay<'l> {
         });
     }
 
+    /// What was written to a range before an event is on disk.
+    fn settle_range(&mut self, range: Range<u64>, upto: usize) {
+        let events = self.events;
+        for i in self.pending.clone().into_iter().filter(|i| *i < upto) {
+            let Event::Write { at, data } = &*events[i] else { continue };
+            let (from, to) = (range.start.max(*at), range.end.min(at + data.len() as u64));
+            if from >= to {
+                continue;
+            }
+            let part = &data[(from - at) as usize..(to - at) as usize];
+            self.durable[from as usize..to as usize].copy_from_slice(part);
+            if from == *at && to == at + data.len() as u64 {
+                self.pending.retain(|pending| *pending != i);
+            }
+        }
+        self.forget_doomed(range.clone());
+        self.ranges.push((range, upto));
+    }
+
+    /// Sectors that were written anew are not what a failed flush left.
+    fn forget_doomed(&mut self, range: Range<u64>) {
+        let near = self.doomed.range(range.start.saturating_sub(SECTOR as u64)..range.end);
+        let overlaps = |(at, versions): (&u64, &Vec<Box<[u8]>>)| {
+            let longest = versions.iter().map(|version| version.len()).max().unwrap_or(0) as u64;
+            (at + longest > range.start).then_some(*at)
+        };
+        for place in near.filter_map(overlaps).collect::<Vec<_>>() {
+            self.doomed.remove(&place);
+        }
+    }
+
+    /// Whether a later write to all of this place is on disk.
+    fn is_overtaken(&self, i: usize, place: u64, len: u64) -> bool {
+        let covers = |range: &Range<u64>| range.start <= place && place + len <= range.end;
+        self.ranges.iter().any(|(range, upto)| i < *upto && covers(range))
+    }
+
     fn settle(&mut self, i: usize) {
         match &*self.events[i] {
             Event::Write { at, data } => {
-                for s in 0..data.len().div_ceil(SECTOR) {
-                    self.doomed.remove(&(at + (s * SECTOR) as u64));
-                }
+                self.forget_doomed(*at..at + data.len() as u64);
                 let at = *at as usize;
                 self.durable[at..at + data.len()].copy_from_slice(data);
             }
@@ -230,7 +271,7 @@ impl<'l> Replay<'l> {
         self.pending.iter().filter(|&&i| is_write(&self.events[i])).count()
     }
 
-    /// What a system that goes on running starts its next life with.
+    /// What a system that goes on running starts its next session with.
     pub fn kept(&self) -> (Start, Vec<Arc<Event>>) {
         let start = Start {
             durable: self.durable.clone(),
@@ -272,7 +313,8 @@ impl<'l> Replay<'l> {
                     }
                     for (s, sector) in data.chunks(SECTOR).enumerate() {
                         let place = at + s * SECTOR;
-                        if picker.takes(number, place as u64) {
+                        let overtaken = self.is_overtaken(i, place as u64, sector.len() as u64);
+                        if picker.takes(number, place as u64) && !overtaken {
                             bytes[place..place + sector.len()].copy_from_slice(sector);
                         }
                     }

@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use sim::life::faults::each_call;
 use sim::plan::{self, Plan, Twist};
 use sim::run::{Outcome, Run};
+use sim::session::faults::each_call;
 
-/// Steps of a life in which each call fails once.
+/// Steps of a session in which each call fails once.
 const FAULT_STEPS: u64 = 24;
 
 const USAGE: &str = "\
@@ -20,8 +20,9 @@ usage: sim [--states N] [--seed S] [--workload NAME] [--threads T] [--short] [--
   --workload NAME only this workload, once with the seed: repeats what a failure names
   --threads T     default: as many as processors
   --short         a fixed run of a few minutes at most
-  --faults        lets each call of each kind fail in lives of the plain workloads
-  --planted       hunts each planted bug and prints the table (needs the feature planted)
+  --faults        lets each call of each kind fail in sessions of the plain workloads
+  --planted       hunts each planted bug and prints the table (needs the feature planted); after
+                  --workload only those whose workloads' names begin so
   --list          names of the workloads";
 
 struct Wish {
@@ -54,7 +55,7 @@ fn parse() -> Result<Option<Wish>, String> {
             "--workload" => wish.only = args.next(),
             "--faults" => wish.faults = true,
             "--short" => wish.states = 20_000,
-            "--planted" => return planted().map(|()| None),
+            "--planted" => return planted(wish.only.as_deref().unwrap_or("")).map(|()| None),
             "--list" => {
                 plan::all().iter().for_each(|p| println!("{}", p.name));
                 return Ok(None);
@@ -67,10 +68,13 @@ fn parse() -> Result<Option<Wish>, String> {
 }
 
 #[cfg(feature = "planted")]
-fn planted() -> Result<(), String> {
+fn planted(beginning: &str) -> Result<(), String> {
     println!("| planted bug | workloads | states until found | found as |");
     println!("|---|---|---|---|");
-    for (bug, names) in sim::hunt::HUNTS {
+    let all = sim::hunt::HUNTS.into_iter().chain(sim::hunt::OF_CURSORS);
+    let is_meant =
+        |names: &[&str]| beginning.is_empty() || names.iter().any(|n| n.starts_with(beginning));
+    for (bug, names) in all.filter(|(_, names)| is_meant(names)) {
         let found = sim::hunt::prove(bug, names)?;
         let names = if names.is_empty() { "decay".into() } else { names.join(", ") };
         let failure = found.failure.unwrap_or_default();
@@ -80,7 +84,7 @@ fn planted() -> Result<(), String> {
 }
 
 #[cfg(not(feature = "planted"))]
-fn planted() -> Result<(), String> {
+fn planted(_beginning: &str) -> Result<(), String> {
     Err("build with --features planted".into())
 }
 
@@ -103,7 +107,7 @@ fn work(wish: &Wish, plans: &[Plan], next: &AtomicU64, done: &AtomicU64, table: 
         let outcome = if wish.faults {
             each_call(plan, seed, plan.steps.min(FAULT_STEPS))
         } else {
-            Run::start(plan, seed, plan.states, |_| ())
+            Run::start(plan, seed, plan.states, &|_| ())
         };
         done.fetch_add(outcome.states, Ordering::Relaxed);
         for failure in &outcome.failures {

@@ -28,7 +28,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// As the store is told.
+    /// As the store gets it.
     pub fn options(self) -> TableOptions {
         let order = if self.reversed { KeyOrder::Reversed } else { KeyOrder::Bytes };
         let options = TableOptions::new().key_order(order);
@@ -41,7 +41,7 @@ impl Kind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Held {
+enum Stored {
     One(Arc<[u8]>),
     Many(BTreeSet<Arc<[u8]>>),
 }
@@ -51,7 +51,7 @@ enum Held {
 pub struct Table {
     /// What it was created as.
     pub kind: Kind,
-    records: BTreeMap<Vec<u8>, Held>,
+    records: BTreeMap<Vec<u8>, Stored>,
 }
 
 impl Table {
@@ -68,15 +68,15 @@ impl Table {
     pub fn put(&mut self, key: &[u8], value: Vec<u8>) {
         let (key, value) = (self.form(key), value.into());
         if self.kind.values == Values::One {
-            self.records.insert(key, Held::One(value));
+            self.records.insert(key, Stored::One(value));
             return;
         }
         match self.records.entry(key) {
             Entry::Vacant(place) => {
-                place.insert(Held::Many(BTreeSet::from([value])));
+                place.insert(Stored::Many(BTreeSet::from([value])));
             }
             Entry::Occupied(mut place) => {
-                if let Held::Many(values) = place.get_mut() {
+                if let Stored::Many(values) = place.get_mut() {
                     values.insert(value);
                 }
             }
@@ -91,7 +91,7 @@ impl Table {
     /// Removes one value of a key.
     pub fn delete_value(&mut self, key: &[u8], value: &[u8]) {
         if let Entry::Occupied(mut place) = self.records.entry(self.form(key))
-            && let Held::Many(values) = place.get_mut()
+            && let Stored::Many(values) = place.get_mut()
         {
             values.remove(value);
             if values.is_empty() {
@@ -109,25 +109,25 @@ impl Table {
     /// The `n`th value of a key that has many, counted round.
     pub fn value(&self, key: &[u8], n: u64) -> Option<Arc<[u8]>> {
         match self.records.get(&self.form(key))? {
-            Held::Many(values) => values.iter().nth(n as usize % values.len()).cloned(),
-            Held::One(_) => None,
+            Stored::Many(values) => values.iter().nth(n as usize % values.len()).cloned(),
+            Stored::One(_) => None,
         }
     }
 
     fn len(&self) -> usize {
-        let count = |held: &Held| match held {
-            Held::One(_) => 1,
-            Held::Many(values) => values.len(),
+        let count = |stored: &Stored| match stored {
+            Stored::One(_) => 1,
+            Stored::Many(values) => values.len(),
         };
         self.records.values().map(count).sum()
     }
 
     /// Keys, in order and as they were given, each with each of its values.
     fn pairs(&self) -> impl Iterator<Item = (Vec<u8>, &Arc<[u8]>)> {
-        self.records.iter().flat_map(move |(key, held)| {
-            let (one, many) = match held {
-                Held::One(value) => (Some(value), None),
-                Held::Many(values) => (None, Some(values)),
+        self.records.iter().flat_map(move |(key, stored)| {
+            let (one, many) = match stored {
+                Stored::One(value) => (Some(value), None),
+                Stored::Many(values) => (None, Some(values)),
             };
             let values = one.into_iter().chain(many.into_iter().flatten());
             values.map(move |value| (self.form(key), value))

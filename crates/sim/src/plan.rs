@@ -1,8 +1,8 @@
-//! The workloads: what lives do, and on which kind of store.
+//! The workloads: what sessions do, and on which kind of store.
 
 use zubilo::{Durability, Geometry, Options, VerifyReads};
 
-/// What commits promise in a life.
+/// What commits promise in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Every commit is durable.
@@ -12,7 +12,7 @@ pub enum Mode {
     NoSync,
 }
 
-/// What happens in a life besides transactions.
+/// What happens in a session besides transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Twist {
     /// Nothing.
@@ -79,7 +79,7 @@ pub struct Shape {
 pub struct Plan {
     /// How it is called on the command line.
     pub name: &'static str,
-    /// What the first life promises.
+    /// What the first session promises.
     pub mode: Mode,
     /// What happens besides.
     pub twist: Twist,
@@ -87,15 +87,19 @@ pub struct Plan {
     pub writable: bool,
     /// There is a real lock file, which outlives those who have the store open.
     pub lock_file: bool,
+    /// The number of the system's run is hidden, as in some sandboxes.
+    pub boot_hidden: bool,
     /// Bytes of a page.
     pub page_size: u32,
     /// Memory before a transaction spills.
     pub dirty_limit: u64,
+    /// Bytes of the redo log, if there is to be one.
+    pub redo: u64,
     /// Bounds of the file, if not the default.
     pub geometry: Option<Geometry>,
     /// Transactions.
     pub shape: Shape,
-    /// Steps of a life.
+    /// Steps of a session.
     pub steps: u64,
     /// Steps before the first state is looked at: the store must have aged.
     pub warm: u64,
@@ -103,7 +107,7 @@ pub struct Plan {
     pub sync_one_in: u64,
     /// One in so many steps compacts the store in place; 0 for none.
     pub compact_one_in: u64,
-    /// States of a life.
+    /// States of a session.
     pub states: u64,
     /// All subsets of the writes at each moment, where they are few.
     pub exhaustive: bool,
@@ -141,8 +145,10 @@ fn plain(name: &'static str, mode: Mode, shape: Shape) -> Plan {
         twist: Twist::Plain,
         writable: false,
         lock_file: false,
+        boot_hidden: false,
         page_size: 4096,
         dirty_limit: 64 << 20,
+        redo: 0,
         geometry: None,
         shape,
         steps: 40,
@@ -166,9 +172,11 @@ pub fn all() -> Vec<Plan> {
     let mut plans = sync_plans();
     plans.extend(weak_plans());
     plans.extend(hostile_plans());
+    plans.extend(hidden_plans());
     plans.extend(many_plans());
     plans.extend(map_plans());
     plans.extend(compact_plans());
+    plans.extend(log_plans());
     #[cfg(feature = "planted")]
     plans.extend(store_plans());
     plans
@@ -266,6 +274,25 @@ fn hostile_plans() -> Vec<Plan> {
     ]
 }
 
+/// Nobody can tell whether the power was cut: weak commits are judged by their pages.
+fn hidden_plans() -> Vec<Plan> {
+    let names = ["nosync-wide", "nosync-spill", "mixed", "hostile", "processes", "faults-nosync"];
+    let hidden = [
+        "hidden-wide",
+        "hidden-spill",
+        "hidden-mixed",
+        "hidden-hostile",
+        "hidden-processes",
+        "hidden-faults",
+    ];
+    let others = || weak_plans().into_iter().chain(hostile_plans());
+    let hide = |(name, hidden)| {
+        let plan = others().find(|plan| plan.name == name);
+        plan.map(|plan| Plan { name: hidden, boot_hidden: true, ..plan })
+    };
+    names.into_iter().zip(hidden).filter_map(hide).collect()
+}
+
 /// Tables with many values under a key, and with keys in another order.
 fn many_plans() -> Vec<Plan> {
     let mixed = Shape { many_one_in: 2, tables: 6, tables_one_in: 10, nested_one_in: 5, ..MANY };
@@ -336,6 +363,48 @@ fn compact_plans() -> Vec<Plan> {
     ]
 }
 
+/// Durable commits are records in a log, which is short: it goes round and is full now and then.
+fn log_plans() -> Vec<Plan> {
+    let large = Shape { large_one_in: 6, large: 9000, keys: 80, ranges_one_in: 30, ..SMALL };
+    let wide = Shape { keys: 1500, changes: 8, value: 300, tables: 1, ..SMALL };
+    let base = |name, shape| Plan {
+        redo: 64 << 10,
+        sync_one_in: 12,
+        steps: 60,
+        ..plain(name, Mode::Sync, shape)
+    };
+    let twist = |name, twist| Plan { twist, ..base(name, Shape { keys: 60, ..SMALL }) };
+    let exhaustive = Shape { changes: 4, ..SMALL };
+    vec![
+        base("log-small", SMALL),
+        Plan {
+            sync_one_in: 3,
+            steps: 6,
+            states: 1500,
+            exhaustive: true,
+            ..base("log-exhaustive", exhaustive)
+        },
+        Plan { steps: 240, warm: 40, states: 200, sync_one_in: 20, ..base("log-laps", wide) },
+        base("log-large", large),
+        Plan { page_size: 16 << 10, ..base("log-16k", large) },
+        base("log-many", MANY),
+        base("log-tables", Shape { tables: 8, tables_one_in: 12, nested_one_in: 4, ..SMALL }),
+        Plan {
+            dirty_limit: 24 << 10,
+            ..base("log-spill", Shape { changes: 40, value: 400, ..large })
+        },
+        twist("log-mixed", Twist::Reopens),
+        twist("log-kills", Twist::Kills),
+        twist("log-interleaved", Twist::Interleaved),
+        twist("log-hostile", Twist::Hostile),
+        Plan { boot_hidden: true, ..twist("log-hidden", Twist::Hostile) },
+        Plan { lock_file: true, mode: Mode::NoSync, ..twist("log-processes", Twist::Processes) },
+        Plan { lock_file: true, ..twist("log-two", Twist::Processes) },
+        Plan { lock_file: true, ..twist("log-faults", Twist::Faults) },
+        Plan { compact_one_in: 8, geometry: Some(tight()), ..base("log-compact", large) },
+    ]
+}
+
 /// Kills between stores to the lock file.
 #[cfg(feature = "planted")]
 fn store_plans() -> Vec<Plan> {
@@ -366,6 +435,7 @@ impl Plan {
             .durability(durability)
             .dirty_limit(self.dirty_limit)
             .max_readers(16)
+            .redo_log(self.redo)
             .verify_reads(VerifyReads::Always);
         match self.geometry {
             Some(geometry) => options.geometry(geometry),

@@ -1,4 +1,4 @@
-//! A run: one life of a workload, then the states that its log allows, each opened, judged, used
+//! A run: one session of a workload, then the states that its log allows, each opened, judged, used
 //! and opened again; some of them crash once more.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use crate::disk::{Event, SimDisk};
 use crate::image::{Choice, Replay, Start};
-use crate::life::{Expect, Failure, Life, end, live};
 use crate::model::History;
 use crate::plan::{Plan, Twist};
-use crate::rng::Rng;
+use crate::session::{Expect, Failure, Session, advance, end};
 use crate::watch::{beat, watch};
+use support::Rng;
 
 /// Writes below which all subsets are tried, where a workload asks for it.
 const EXHAUSTIVE_MAX: usize = 7;
@@ -54,13 +54,13 @@ impl Outcome {
 }
 
 /// Changes a disk before it is used: for planted bugs.
-pub type Prepare = fn(&SimDisk);
+pub type Prepare<'p> = &'p dyn Fn(&SimDisk);
 
 /// One run of a workload.
 pub struct Run<'p> {
     plan: &'p Plan,
     seed: u64,
-    prepare: Prepare,
+    prepare: Prepare<'p>,
     outcome: Outcome,
     /// Ends the run at the first failure.
     fail_fast: bool,
@@ -79,7 +79,7 @@ struct Scene<'s> {
 
 impl<'p> Run<'p> {
     /// Runs `plan` with `seed` and judges about `states` states.
-    pub fn start(plan: &'p Plan, seed: u64, states: u64, prepare: Prepare) -> Outcome {
+    pub fn start(plan: &'p Plan, seed: u64, states: u64, prepare: Prepare<'p>) -> Outcome {
         let _watched = watch(format!("{} --seed {seed}", plan.name));
         let mut run = Run { plan, seed, prepare, outcome: Outcome::default(), fail_fast: true };
         // A panic of the engine is a failure like others; its message has been printed.
@@ -105,17 +105,17 @@ impl<'p> Run<'p> {
         let disk = SimDisk::new(&[], self.plan.writable);
         (self.prepare)(&disk);
         let expect = Expect { floor: 0, ceiling: 1, durable: 0, boot: 1, fresh: true };
-        let begun = Life::begin(self.plan, &disk, expect, History::new(), rng.fork());
-        let lived = begun.and_then(|life| {
-            let life = Arc::new(Mutex::new(life));
-            let lived = live(&life, self.plan.warm);
+        let begun = Session::begin(self.plan, &disk, expect, History::new(), rng.fork());
+        let ran = begun.and_then(|session| {
+            let session = Arc::new(Mutex::new(session));
+            let ran = advance(&session, self.plan.warm);
             let from = disk.events().len();
-            let lived = lived.and_then(|()| live(&life, self.plan.steps - self.plan.warm));
-            end(&life);
-            lived.map(|()| from)
+            let ran = ran.and_then(|()| advance(&session, self.plan.steps - self.plan.warm));
+            end(&session);
+            ran.map(|()| from)
         });
-        match lived {
-            Err(failure) => self.outcome.fail(self.place("first life"), &failure),
+        match ran {
+            Err(failure) => self.outcome.fail(self.place("first session"), &failure),
             Ok(from) => {
                 let from = if self.plan.warm == 0 { 0 } else { from };
                 let events = disk.events();
@@ -245,11 +245,11 @@ impl<'p> Run<'p> {
         history: &History,
         rng: &mut Rng,
     ) -> Result<(), Failure> {
-        let life = Life::begin(self.plan, disk, expect, history.clone(), rng.fork())?;
-        let life = Arc::new(Mutex::new(life));
-        let lived = live(&life, 2 + rng.below(4));
-        end(&life);
-        lived
+        let session = Session::begin(self.plan, disk, expect, history.clone(), rng.fork())?;
+        let session = Arc::new(Mutex::new(session));
+        let ran = advance(&session, 2 + rng.below(4));
+        end(&session);
+        ran
     }
 
     /// Power cut after the afterlife: what was acknowledged must be on disk.
@@ -272,8 +272,8 @@ impl<'p> Run<'p> {
             fresh: true,
         };
         let disk = SimDisk::new(&image, self.plan.writable);
-        let life = Life::begin(self.plan, &disk, expect, replay.history.clone(), rng.fork())?;
-        end(&Arc::new(Mutex::new(life)));
+        let session = Session::begin(self.plan, &disk, expect, replay.history.clone(), rng.fork())?;
+        end(&Arc::new(Mutex::new(session)));
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, Weak};
 use std::time::Duration;
 
-/// Without a sign of life for so long a run stands still. What lies between two signs takes
+/// Without a sign of progress for so long a run stands still. What lies between two signs takes
 /// milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ROUND: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ pub fn watch(name: String) -> Watched {
     Watched(())
 }
 
-/// A sign of life of the calling thread's run.
+/// A sign of progress of the calling thread's run.
 pub fn beat() {
     CURRENT.with_borrow(|run| {
         if let Some(run) = run {

@@ -6,7 +6,7 @@ use sim::run::{Outcome, Run};
 fn survive(wanted: impl Fn(&Plan) -> bool, seed: u64, states: u64) {
     let mut all = Outcome::default();
     for plan in plan::all().iter().filter(|p| wanted(p)) {
-        all.add(Run::start(plan, seed, states.min(plan.states), |_| ()));
+        all.add(Run::start(plan, seed, states.min(plan.states), &|_| ()));
     }
     assert!(all.failures.is_empty(), "\n{}\n", all.failures.join("\n"));
     assert!(all.states > states, "only {} states", all.states);
@@ -53,7 +53,7 @@ fn runs_repeat() {
     let plans = plan::all();
     for name in ["sync-small", "hostile", "faults-sync"] {
         let plan = plans.iter().find(|p| p.name == name).expect("a workload");
-        let states = |_| Run::start(plan, 3, 40, |_| ()).states;
+        let states = |_| Run::start(plan, 3, 40, &|_| ()).states;
         let counts: Vec<u64> = (0..2).map(states).collect();
         assert_eq!(counts[0], counts[1], "{name}");
     }

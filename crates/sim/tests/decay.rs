@@ -1,7 +1,7 @@
 //! Flipped bits in live pages.
 
 use sim::decay::{Aged, flips};
-use sim::rng::Rng;
+use support::Rng;
 
 /// A bit of every byte of every live page of a small store.
 #[test]

@@ -1,16 +1,16 @@
-//! Every call of a life fails once, and then for longer. The full run is `sim --faults`.
+//! Every call of a session fails once, and then for longer. The full run is `sim --faults`.
 
-use sim::life::faults::each_call;
 use sim::plan;
+use sim::session::faults::each_call;
 
 fn endured(names: &[&str], steps: u64, at_least: u64) {
-    let mut lives = 0;
+    let mut sessions = 0;
     for plan in plan::all().iter().filter(|p| names.contains(&p.name)) {
         let outcome = each_call(plan, 11, steps);
         assert!(outcome.failures.is_empty(), "\n{}\n", outcome.failures.join("\n"));
-        lives += outcome.states;
+        sessions += outcome.states;
     }
-    assert!(lives >= at_least, "only {lives} lives");
+    assert!(sessions >= at_least, "only {sessions} sessions");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Planted bugs prove the judge: each must be found, by the workloads that can show it.
 //! `cargo test --release -p sim --features planted`; `sim --planted` prints the table.
 
-use sim::disk::SimDisk;
+use sim::mistake::Mistake;
 use sim::plan;
 use sim::run::{Outcome, Run};
 
@@ -10,20 +10,19 @@ use sim::run::{Outcome, Run};
 fn a_disk_that_ignores_flushes() {
     let mut all = Outcome::default();
     for plan in plan::all().iter().filter(|p| p.name == "sync-small" || p.name == "nosync") {
-        all.add(Run::start(plan, 0, 60, SimDisk::ignore_syncs));
+        all.add(Run::start(plan, 0, 60, &|disk| disk.plant(Some(Mistake::NotFlushed))));
     }
     assert!(all.lost + all.corrupt > 0, "{} states", all.states);
 }
 
 #[cfg(feature = "planted")]
-#[test]
-fn every_planted_bug_is_found() {
+fn prove_all(hunts: &[(sim::hunt::Planted, &[&str])]) {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     let next = AtomicUsize::new(0);
     let failed = std::sync::Mutex::new(Vec::new());
     let work = || {
-        while let Some((bug, names)) = sim::hunt::HUNTS.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some((bug, names)) = hunts.get(next.fetch_add(1, Ordering::Relaxed)) {
             if let Err(why) = sim::hunt::prove(*bug, names) {
                 failed.lock().unwrap().push(why);
             }
@@ -31,4 +30,17 @@ fn every_planted_bug_is_found() {
     };
     std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(work))));
     assert_eq!(failed.into_inner().unwrap(), Vec::<String>::new());
+}
+
+#[cfg(feature = "planted")]
+#[test]
+fn every_planted_bug_is_found() {
+    prove_all(&sim::hunt::HUNTS);
+}
+
+/// Of versions of tables and notes of cursors.
+#[cfg(feature = "planted")]
+#[test]
+fn planted_bugs_of_cursors_are_found() {
+    prove_all(&sim::hunt::OF_CURSORS);
 }

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use sim::disk::{Call, Effect, Killed, SimDisk};
 use sim::image::{Choice, Replay, Start};
-use sim::rng::Rng;
+use support::Rng;
 use zubilo::planted::at_stores;
 use zubilo::{Durability, Env, Options};
 

@@ -20,7 +20,6 @@ enum Kind {
     Open,
     Map,
     Lock,
-    Mutex,
     Write,
     ShortWrite,
     PartialWrite,
@@ -31,11 +30,10 @@ enum Kind {
     Read,
 }
 
-const KINDS: [(Kind, &[c_int]); 12] = [
+const KINDS: [(Kind, &[c_int]); 11] = [
     (Kind::Open, &[libc::EMFILE, libc::EACCES]),
     (Kind::Map, &[libc::ENOMEM, libc::EACCES]),
     (Kind::Lock, &[libc::ENOLCK]),
-    (Kind::Mutex, &[libc::EINVAL]),
     (Kind::Write, &[libc::EIO, libc::ENOSPC, libc::EDQUOT]),
     (Kind::ShortWrite, &[libc::ENOSPC]),
     (Kind::PartialWrite, &[0]),
@@ -144,6 +142,8 @@ mod instead {
             // SAFETY: the caller gave at least one buffer of at least this length.
             unsafe {
                 let (from, len) = ((*bufs).iov_base, (*bufs).iov_len / 2);
+                // Of the last byte alone nobody could tell whether it is old or a bit of it wrong.
+                let len = if len < 32 { 0 } else { len };
                 libc::syscall(libc::SYS_pwrite64, fd, from, len, at) as isize
             }
         };
@@ -202,35 +202,6 @@ mod instead {
         }
         // SAFETY: see above.
         unsafe { libc::syscall(libc::SYS_pread64, fd, into, len, at) as isize }
-    }
-
-    type Locker = unsafe extern "C" fn(*mut libc::pthread_mutex_t) -> c_int;
-
-    fn library(name: &std::ffi::CStr) -> Locker {
-        // SAFETY: the C library has functions of these names with this type.
-        unsafe {
-            let found = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
-            assert!(!found.is_null());
-            std::mem::transmute::<*mut c_void, Locker>(found)
-        }
-    }
-
-    #[unsafe(no_mangle)]
-    unsafe extern "C" fn pthread_mutex_lock(mutex: *mut libc::pthread_mutex_t) -> c_int {
-        if fails(Kind::Mutex) {
-            return CODE.load(Ordering::SeqCst) as c_int;
-        }
-        // SAFETY: see above.
-        unsafe { library(c"pthread_mutex_lock")(mutex) }
-    }
-
-    #[unsafe(no_mangle)]
-    unsafe extern "C" fn pthread_mutex_trylock(mutex: *mut libc::pthread_mutex_t) -> c_int {
-        if fails(Kind::Mutex) {
-            return CODE.load(Ordering::SeqCst) as c_int;
-        }
-        // SAFETY: see above.
-        unsafe { library(c"pthread_mutex_trylock")(mutex) }
     }
 }
 
@@ -371,10 +342,7 @@ fn judge(way: &Way, path: &Path, come: &mut Come, case: &str) {
     let found = value(&env).unwrap_or_else(|e| panic!("{case}: read: {e}"));
     come.take(way, found, case);
     let report = env.check(&mut |_, _| true).unwrap_or_else(|e| panic!("{case}: check: {e}"));
-    // A write of a meta that ended inside a sector leaves one that is neither old nor new, which is told.
-    let cut = |reason: &str| case.contains("PartialWrite") && reason.starts_with("the meta page");
-    let worse: Vec<_> = report.problems.iter().filter(|p| !cut(p.reason.as_ref())).collect();
-    assert!(worse.is_empty(), "{case}: {worse:?}");
+    assert!(report.is_ok(), "{case}: {:?}", report.problems);
     commit(&env, 99).unwrap_or_else(|e| panic!("{case}: commit: {e}"));
     assert_eq!(value(&env).expect("read"), 99, "{case}");
     env.close().unwrap_or_else(|e| panic!("{case}: close: {e}"));

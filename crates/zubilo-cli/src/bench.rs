@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use fastrand::Rng;
 use serde_json::json;
 use zubilo::{Durability, Env, Options};
 
@@ -49,18 +50,6 @@ struct Figure {
 impl Figure {
     fn per_second(&self) -> f64 {
         self.number as f64 / self.time.as_secs_f64().max(1e-9)
-    }
-}
-
-/// Numbers in no order (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) % n.max(1)
     }
 }
 
@@ -210,14 +199,14 @@ fn load(env: &Env, records: u64) -> Done<Figure> {
 }
 
 fn gets(env: &Env, records: u64) -> Done<Figure> {
-    let mut random = Random(0x1234_5678_9ABC_DEF1);
+    let mut random = Rng::with_seed(1);
     let read = env.read().doing("begin to read")?;
     let table = read.table("bench").doing("open the table")?;
     let number = records.min(500_000);
     let begun = Instant::now();
     let mut found = 0u64;
     for _ in 0..number {
-        let value = table.get(key(random.below(records))).doing("get a record")?;
+        let value = table.get(key(random.u64(..records.max(1)))).doing("get a record")?;
         found += u64::from(value.is_some_and(|value| value.len() == VALUE));
     }
     let time = begun.elapsed();
@@ -249,12 +238,12 @@ fn scan(env: &Env) -> Done<Figure> {
 }
 
 fn commits(args: &BenchArgs, env: &Env, name: &'static str, what: &'static str) -> Done<Figure> {
-    let mut random = Random(0xFEDC_BA98_7654_3211);
+    let mut random = Rng::with_seed(2);
     let records = u64::from(args.records);
     let times = repeat(args.seconds, |n| {
         let mut txn = env.write().doing("begin to write")?;
         let mut table = txn.table("bench").doing("open the table")?;
-        table.put(key(random.below(records)), [n as u8; VALUE]).doing("put a record")?;
+        table.put(key(random.u64(..records.max(1))), [n as u8; VALUE]).doing("put a record")?;
         txn.commit().doing("commit").map(drop)
     })?;
     Ok(figure(name, what, times))

@@ -7,7 +7,7 @@ use zubilo::{CheckReport, Error, PROBLEMS_MAX, Problem, TxnId};
 use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::interrupt;
-use crate::opening::{ReadArgs, tell_unbelieved};
+use crate::opening::{ReadArgs, tell_untrusted};
 use crate::output::{Out, Progress, count, pairs, records};
 
 /// Options of `chk`.
@@ -18,7 +18,7 @@ pub(crate) struct ChkArgs {
     /// Print nothing if all is well
     #[arg(short, long)]
     quiet: bool,
-    /// Also fail if the file holds a newer commit that is not believed
+    /// Also fail if the file holds a newer commit that is not trusted
     #[arg(long)]
     strict: bool,
 }
@@ -26,7 +26,7 @@ pub(crate) struct ChkArgs {
 /// Checks the store while others use it.
 pub(crate) fn run(args: &ChkArgs) -> Done {
     let env = args.store.open_to_report()?;
-    let unbelieved = env.info().doing("read the figures")?.unbelieved;
+    let untrusted = env.info().doing("read the figures")?.untrusted;
     interrupt::catch()?;
     let progress = Progress::pages("checking");
     let checked = env.check(&mut |done, all| {
@@ -35,9 +35,9 @@ pub(crate) fn run(args: &ChkArgs) -> Done {
     });
     drop(progress);
     let report = checked.map_err(|error| failed(args, &error))?;
-    let is_ok = report.is_ok() && !(args.strict && unbelieved.is_some());
+    let is_ok = report.is_ok() && !(args.strict && untrusted.is_some());
     let code = if is_ok { Code::Fine } else { Code::Damaged };
-    match tell(args, &report, unbelieved, is_ok) {
+    match tell(args, &report, untrusted, is_ok) {
         // A damaged store stays damaged when nobody listens.
         Err(failure) if failure.pipe => Ok(code),
         told => told.map(|()| code),
@@ -54,19 +54,19 @@ fn failed(args: &ChkArgs, error: &Error) -> Failure {
 
 const RESTORE: &str = "restore from a copy, or try `zubilo salvage`";
 
-fn tell(args: &ChkArgs, report: &CheckReport, unbelieved: Option<TxnId>, is_ok: bool) -> Done<()> {
+fn tell(args: &ChkArgs, report: &CheckReport, untrusted: Option<TxnId>, is_ok: bool) -> Done<()> {
     let mut out = Out::new();
     if args.store.json {
         let mut told = to_value(report);
-        told["unbelieved"] = unbelieved.map(|txn| txn.0).into();
+        told["untrusted"] = untrusted.map(|txn| txn.0).into();
         out.json(&told)?;
-    } else if !args.quiet || !is_ok || unbelieved.is_some() {
+    } else if !args.quiet || !is_ok || untrusted.is_some() {
         for problem in &report.problems {
             out.line(&show_problem(problem))?;
         }
         out.line(&show(report))?;
-        if let Some(txn) = unbelieved {
-            out.line(&format!("note: {}", tell_unbelieved(txn)))?;
+        if let Some(txn) = untrusted {
+            out.line(&format!("note: {}", tell_untrusted(txn)))?;
         }
     }
     out.finish()

@@ -27,7 +27,7 @@ pub(crate) struct CompactArgs {
 /// Compacts the store.
 pub(crate) fn run(args: &CompactArgs) -> Done {
     let env = args.store.open_to_write()?;
-    // Somebody who writes for minutes is told of now, not waited for in each step.
+    // Somebody who writes for minutes is reported now, not waited for in each step.
     args.write.begin(&env)?.abort();
     interrupt::catch()?;
     let progress = Progress::pages("compacting");

@@ -4,12 +4,12 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use lmdb_import::{IN_NAMELESS, NAMELESS};
 use zubilo::{KeyOrder, ReadTable, ReadTxn, TableOptions};
 
 use crate::encoding::{clip, escape};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{Store, TextWriter, Writer};
-use crate::import::{IN_NAMELESS, NAMELESS};
 use crate::opening::{ReadArgs, table_name};
 use crate::output::{Out, Progress, tell};
 use crate::tables::NO_TABLES;
@@ -81,7 +81,7 @@ fn choose<'t>(args: &ExportArgs, read: &'t ReadTxn) -> Done<Vec<Part<'t>>> {
     let all = args.tables.is_empty();
     let main = args.main_table.as_ref().map(table_name).transpose()?;
     let stored = read.tables().doing("list the tables")?;
-    let in_nameless = read.raw_mark() == IN_NAMELESS;
+    let in_nameless = read.raw_counter() == IN_NAMELESS;
     let plain = read.raw_names().info().stats.entries.saturating_sub(stored.len() as u64);
     let mut names = match all {
         true => stored,

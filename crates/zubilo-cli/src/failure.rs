@@ -1,4 +1,4 @@
-//! How a command ends: exit codes, and failures as people and programs are told of them.
+//! How a command ends: exit codes, and failures as people and programs see them.
 
 use std::fmt;
 use std::io;

@@ -21,7 +21,7 @@ pub(crate) struct GetArgs {
     encoding: EncodingArgs,
     #[command(flatten)]
     verify: VerifyArg,
-    /// The bytes of the value as they are, without a line break behind them
+    /// The bytes of the value as they are, without a line break after them
     #[arg(long, conflicts_with = "json")]
     raw: bool,
     /// The keys

@@ -72,13 +72,13 @@ enum Command {
     Tables(tables::TablesArgs),
     /// Figures of the store: space, durability, readers, tables
     Stat(stat::StatArgs),
-    /// Who reads the store, and how far behind
+    /// Who reads the store, and how many commits it lags
     Readers(readers::ReadersArgs),
     /// A live view: commits, readers, space, tables
     Top(top::TopArgs),
     /// The file as a picture, in the terminal or for a browser
     Map(map::MapArgs),
-    /// How a table stands in its pages: depth, fill, sizes, largest records, hints
+    /// How a table fills its pages: depth, fill, sizes, largest records, hints
     Tree(tree::TreeArgs),
     /// Checks every page, every key and the account of free space
     Chk(chk::ChkArgs),

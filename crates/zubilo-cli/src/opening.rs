@@ -128,7 +128,7 @@ impl ReadArgs {
     }
 
     /// As [`ReadArgs::open_to_read`], for commands that tell by themselves of a commit that is not
-    /// believed.
+    /// trusted.
     pub(crate) fn open_to_report(&self) -> Done<Env> {
         self.open_with(VerifyReads::Never)
     }
@@ -223,10 +223,10 @@ impl StoreArgs {
         }
     }
 
-    /// Says so if the store holds a commit that is not believed: records may be missing.
+    /// Says so if the store holds a commit that is not trusted: records may be missing.
     fn noted(&self, env: Env) -> Done<Env> {
-        if let Some(txn) = env.info().doing("read the figures")?.unbelieved {
-            note(self.json, &tell_unbelieved(txn));
+        if let Some(txn) = env.info().doing("read the figures")?.untrusted {
+            note(self.json, &tell_untrusted(txn));
         }
         Ok(env)
     }
@@ -374,10 +374,10 @@ pub(crate) fn one_byte(text: &str) -> Result<u8, String> {
     }
 }
 
-/// What there is to say about a commit that is in the file and not believed.
-pub(crate) fn tell_unbelieved(txn: TxnId) -> String {
+/// What there is to say about a commit that is in the file and not trusted.
+pub(crate) fn tell_untrusted(txn: TxnId) -> String {
     format!(
-        "the file holds a newer commit, {txn}, that is not believed: it was cut off before it was \
+        "the file holds a newer commit, {txn}, that is not trusted: it was cut off before it was \
          acknowledged, or it is damaged. If it should be there, restore from a copy or try \
          `zubilo salvage`, before anything writes to the store: the next write wipes it"
     )

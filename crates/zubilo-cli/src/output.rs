@@ -124,7 +124,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of a number of pages that is told later.
+    /// Of a number of pages that is known later.
     pub(crate) fn pages(what: &'static str) -> Progress {
         let style = "{msg} {wide_bar} {human_pos}/{human_len} pages {eta}";
         Progress::new(what, Some(0), style)

@@ -72,7 +72,7 @@ fn put_one(args: &PutArgs, env: &Env, name: &[u8]) -> Done {
     Ok(if stored { Code::Fine } else { Code::NotFound })
 }
 
-/// Tells whether the record was stored.
+/// Returns whether the record was stored.
 fn put(args: &PutArgs, env: &Env, name: &[u8], key: &[u8], value: &[u8]) -> Done<bool> {
     let mut txn = args.write.begin(env)?;
     let opened = match (args.create.create, args.layout.given()) {

@@ -79,7 +79,7 @@ impl KeyRange {
     }
 }
 
-/// The least key behind all keys that start with `prefix`.
+/// The least key after all keys that start with `prefix`.
 fn behind_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = prefix.get(..=kept)?.to_vec();

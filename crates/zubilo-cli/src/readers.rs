@@ -1,5 +1,7 @@
 //! `zubilo readers`: who reads, and how far behind.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::{Value, json};
 use zubilo::{Options, ReaderInfo};
@@ -76,11 +78,19 @@ fn to_value(reader: &ReaderInfo) -> Value {
         "thread": reader.thread,
         "txn": reader.txn.0,
         "lag": reader.lag,
+        "behind_ms": milliseconds(reader.behind),
+        "age_ms": milliseconds(reader.age),
+        "parked": reader.is_parked,
     })
 }
 
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn show(readers: &[ReaderInfo]) -> String {
-    let mut shown = table(&["process", "program", "thread", "snapshot", "commits behind"], 2);
+    let mut shown =
+        table(&["process", "program", "thread", "snapshot", "commits behind", "for", "state"], 2);
     for reader in readers {
         shown.add_row([
             reader.pid.to_string(),
@@ -88,6 +98,8 @@ fn show(readers: &[ReaderInfo]) -> String {
             reader.thread.to_string(),
             reader.txn.to_string(),
             count(reader.lag),
+            format!("{:.1} s", reader.behind.as_secs_f64()),
+            if reader.is_parked { "parked" } else { "reading" }.into(),
         ]);
     }
     shown.trim_fmt()

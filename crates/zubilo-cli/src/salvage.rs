@@ -28,7 +28,7 @@ pub(crate) struct SalvageArgs {
     encoding: EncodingArgs,
 }
 
-/// What is told at the end.
+/// What is reported at the end.
 struct Told {
     table: SalvagedTable,
     count: SalvageCount,
@@ -221,7 +221,7 @@ fn show(salvage: &Salvage, told: &[Told]) -> String {
                 line += &format!(", {} {what}", count(number));
             }
         };
-        add(c.from_leaves, "found behind damage, perhaps not of the last commit");
+        add(c.from_leaves, "found below damaged pages, perhaps not of the last commit");
         add(c.lost_values, "values lost");
         add(c.gaps, "parts damaged");
         if table.is_reordered() {

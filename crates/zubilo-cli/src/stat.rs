@@ -6,7 +6,7 @@ use zubilo::{EnvInfo, SpaceInfo};
 
 use crate::encoding::hex;
 use crate::failure::{Code, Doing, Done};
-use crate::opening::{ReadArgs, tell_unbelieved};
+use crate::opening::{ReadArgs, tell_untrusted};
 use crate::output::{Out, count, pairs, size, table};
 use crate::tables::{self, Named};
 
@@ -49,7 +49,7 @@ impl Figures {
         pages.saturating_mul(self.info.page_size as u64)
     }
 
-    /// Behind the last page ever used.
+    /// After the last page ever used.
     fn tail(&self) -> u64 {
         self.info.file_len.saturating_sub(self.bytes(self.space.pages))
     }
@@ -72,7 +72,7 @@ impl Figures {
             "newest": info.newest.0,
             "steady": info.steady.0,
             "unflushed_commits": self.unflushed(),
-            "unbelieved": info.unbelieved.map(|txn| txn.0),
+            "untrusted": info.untrusted.map(|txn| txn.0),
             "file_bytes": info.file_len,
             "used_bytes": self.bytes(space.pages),
             "free_bytes": self.bytes(space.free_pages),
@@ -127,7 +127,7 @@ impl Figures {
             }
             parts.push(readers.trim_fmt());
         }
-        parts.extend(info.unbelieved.map(|txn| format!("note: {}", tell_unbelieved(txn))));
+        parts.extend(info.untrusted.map(|txn| format!("note: {}", tell_untrusted(txn))));
         match self.tables.is_empty() {
             true => parts.push("no tables".into()),
             false => parts.push(tables::show(&self.tables, info.page_size)),

@@ -1,6 +1,6 @@
 //! `zubilo top`: a live view of a store: commits, who reads, what space is used for, which tables grow.
 //!
-//! It is told what any process that has the store open can see. It holds no snapshot between two looks.
+//! It sees what any process that has the store open can see. It holds no snapshot between two looks.
 
 mod screen;
 
@@ -64,7 +64,7 @@ struct Sample {
     readers: Vec<(ReaderInfo, String)>,
     max_readers: u32,
     tables: Vec<TableNow>,
-    unbelieved: Option<u64>,
+    untrusted: Option<u64>,
 }
 
 /// All that is shown.
@@ -203,7 +203,7 @@ fn look(env: &Env) -> Done<Sample> {
         readers: readers.into_iter().map(|(name, reader)| (reader, name)).collect(),
         max_readers: info.max_readers,
         tables,
-        unbelieved: info.unbelieved.map(|txn| txn.0),
+        untrusted: info.untrusted.map(|txn| txn.0),
     })
 }
 
@@ -285,7 +285,7 @@ impl View {
             "free_space_log_bytes": now.log,
             "tail_bytes": now.tail(),
             "max_readers": now.max_readers,
-            "unbelieved": now.unbelieved,
+            "untrusted": now.untrusted,
             "readers": now.readers.iter().map(reader).collect::<Vec<_>>(),
             "tables": now.tables.iter().map(table).collect::<Vec<_>>(),
         })

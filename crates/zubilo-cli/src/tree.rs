@@ -1,4 +1,4 @@
-//! `zubilo tree`: how a table stands in its pages: depth, fanout, fill, sizes of keys and values, largest
+//! `zubilo tree`: how a table fills its pages: depth, fanout, fill, sizes of keys and values, largest
 //! records, what keys begin with, and what could be done better.
 
 mod hints;
@@ -67,7 +67,7 @@ impl Pages {
     }
 }
 
-/// All that is told about a table.
+/// All that is shown of a table.
 struct Tree {
     name: Vec<u8>,
     options: TableOptions,

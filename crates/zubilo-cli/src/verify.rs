@@ -36,7 +36,7 @@ struct Found {
     tables: u64,
     bytes: u64,
     problems: Vec<String>,
-    unbelieved: Option<u64>,
+    untrusted: Option<u64>,
     seconds: f64,
 }
 
@@ -93,7 +93,7 @@ fn verify(args: &VerifyArgs, store: &Path) -> Done<Found> {
         tables: report.tables,
         bytes: report.pages.saturating_mul(info.page_size as u64),
         problems: report.problems.iter().map(problem).collect(),
-        unbelieved: info.unbelieved.map(|txn| txn.0),
+        untrusted: info.untrusted.map(|txn| txn.0),
         seconds: begun.elapsed().as_secs_f64(),
     })
 }
@@ -107,7 +107,7 @@ fn to_value(store: &Path, found: &Done<Found>) -> Value {
             "tables": found.tables,
             "entries": found.records,
             "bytes": found.bytes,
-            "unbelieved": found.unbelieved,
+            "untrusted": found.untrusted,
             "problems": found.problems,
             "seconds": found.seconds,
         }),
@@ -127,7 +127,7 @@ fn show(args: &VerifyArgs, store: &Path, found: &Done<Found>, out: &mut Out) -> 
     let speed = size((found.bytes as f64 / found.seconds.max(1e-6)) as u64);
     let looked = format!("{} in {}, {speed} a second", size(found.bytes), records(found.records));
     match found.problems.first() {
-        None if args.quiet && found.unbelieved.is_none() => {}
+        None if args.quiet && found.untrusted.is_none() => {}
         None => out.line(&format!("{path}: all is well: {looked}"))?,
         Some(first) => {
             let number = found.problems.len();
@@ -135,10 +135,8 @@ fn show(args: &VerifyArgs, store: &Path, found: &Done<Found>, out: &mut Out) -> 
             out.line(&format!("{path}: {number} problem{plural}, the first: {first}"))?;
         }
     }
-    match found.unbelieved {
-        Some(txn) => {
-            out.line(&format!("{path}: holds a newer commit, {txn}, that is not believed"))
-        }
+    match found.untrusted {
+        Some(txn) => out.line(&format!("{path}: holds a newer commit, {txn}, that is not trusted")),
         None => Ok(()),
     }
 }

@@ -51,7 +51,7 @@ fn a_quick_run_keeps_all_promises() {
 }
 
 #[test]
-fn it_reads_well_and_keeps_what_it_is_told_to_keep() {
+fn it_reads_well_and_keeps_what_it_shall_keep() {
     let temp = tempfile::tempdir().unwrap();
     let kept = temp.path().join("kept");
     let keep = ["--records", "2000", "--kills", "2", "--quick", "--keep", kept.to_str().unwrap()];

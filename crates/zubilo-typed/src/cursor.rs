@@ -83,7 +83,7 @@ macro_rules! moves {
         }
 
         /// To the first record whose key is not less than `key`. If there is none the cursor stands
-        /// behind the last one.
+        /// after the last one.
         pub fn seek(
             &mut self,
             key: K::Input<'_>,

@@ -43,17 +43,17 @@ impl<'t, K: Key, V: Key> ReadMultimap<'t, K, V> {
 }
 
 impl<K: Key, V: Key> WriteMultimap<'_, K, V> {
-    /// Adds `value` to those under `key`; tells whether it is new.
+    /// Adds `value` to those under `key`; returns whether it is new.
     pub fn insert(&mut self, key: K::Input<'_>, value: V::Input<'_>) -> Result<bool> {
         Ok(both::<K, V, _>(key, value, |k, v| self.inner.insert_value(k, v))??)
     }
 
-    /// Removes `value` from those under `key`; tells whether it was there.
+    /// Removes `value` from those under `key`; returns whether it was there.
     pub fn delete(&mut self, key: K::Input<'_>, value: V::Input<'_>) -> Result<bool> {
         Ok(both::<K, V, _>(key, value, |k, v| self.inner.delete_value(k, v))??)
     }
 
-    /// Removes `key` with all its values; tells whether it was there.
+    /// Removes `key` with all its values; returns whether it was there.
     pub fn delete_all(&mut self, key: K::Input<'_>) -> Result<bool> {
         Ok(K::encoded(key, |key| self.inner.delete(key))??)
     }

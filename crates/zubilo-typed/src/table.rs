@@ -212,7 +212,7 @@ macro_rules! definition {
                 self.definition.adopt(txn, &self.types(), &self.options())
             }
 
-            /// Removes the table with all its records and what is noted about it; tells whether there
+            /// Removes the table with all its records and what is noted about it; returns whether there
             /// was one.
             pub fn drop_table(&self, txn: &mut WriteTxn) -> Result<bool> {
                 self.definition.drop_table(txn, &self.types(), &self.options())

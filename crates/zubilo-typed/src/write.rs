@@ -27,7 +27,7 @@ impl<K: Key, V: Value> WriteTable<'_, K, V> {
         Ok(both::<K, V, _>(key, value, |k, v| self.inner.put(k, v))??)
     }
 
-    /// Stores `value` under `key` if the key is new; tells whether it did.
+    /// Stores `value` under `key` if the key is new; returns whether it did.
     pub fn insert(&mut self, key: K::Input<'_>, value: V::Input<'_>) -> Result<bool> {
         Ok(both::<K, V, _>(key, value, |k, v| self.inner.insert(k, v))??)
     }
@@ -42,7 +42,7 @@ impl<K: Key, V: Value> WriteTable<'_, K, V> {
         Ok(K::encoded(key, |key| self.inner.get(key).map(|value| value.is_some()))??)
     }
 
-    /// Removes `key`; tells whether it was there.
+    /// Removes `key`; returns whether it was there.
     pub fn delete(&mut self, key: K::Input<'_>) -> Result<bool> {
         Ok(K::encoded(key, |key| self.inner.delete(key))??)
     }

@@ -212,7 +212,7 @@ fn encodings_stay_as_they_are() {
 
 #[test]
 fn encodings_are_those_of_the_python_package() {
-    // The same pairs stand in `bindings/python/tests/test_types.py`.
+    // The same pairs are in `bindings/python/tests/test_types.py`.
     assert_eq!(bytes::<i64>(-2), [0x7f, 255, 255, 255, 255, 255, 255, 254]);
     assert_eq!(bytes::<u32>(258), [0, 0, 1, 2]);
     assert_eq!(bytes::<i8>(-1), [0x7f]);

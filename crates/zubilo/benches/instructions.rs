@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use zubilo::{Durability, Env, Options, ReadTable, WriteTable};
+use zubilo::{Durability, Env, KeyOrder, Options, ReadTable, TableOptions, WriteTable};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -182,6 +182,90 @@ fn counted_nested(env: &Env) -> Result<u64> {
     Ok(COMMITS)
 }
 
+/// Random values under so many keys, of one size or of 8 to 16 bytes.
+fn put_values(env: &Env, keys: u64, fixed: bool) -> Result<u64> {
+    let options = TableOptions::new().value_order(KeyOrder::Bytes);
+    let options = if fixed { options.fixed_duplicates() } else { options };
+    for first in (0..RECORDS).step_by(1000) {
+        let mut write = env.write()?;
+        let mut table = write.table_or_create_with(TABLE, &options)?;
+        for i in first..first + 1000 {
+            let len = if fixed { 8 } else { 8 + i as usize % 9 };
+            table.insert_value(key(i % keys), &key(i)[..len])?;
+        }
+        write.commit()?;
+    }
+    Ok(RECORDS)
+}
+
+/// Three values a key: small sets.
+#[inline(never)]
+fn counted_few(env: &Env) -> Result<u64> {
+    put_values(env, RECORDS / 3 + 1, false)
+}
+
+/// 1,000 values a key: trees.
+#[inline(never)]
+fn counted_many(env: &Env) -> Result<u64> {
+    put_values(env, RECORDS / 1000, false)
+}
+
+#[inline(never)]
+fn counted_fixed(env: &Env) -> Result<u64> {
+    put_values(env, RECORDS / 1000, true)
+}
+
+/// Looks for a value among the 1,000 of its key.
+#[inline(never)]
+fn counted_pair(table: &ReadTable<'_>) -> Result<u64> {
+    for i in (0..READS).map(|i| scatter(i) % RECORDS) {
+        let value = &key(i)[..8 + i as usize % 9];
+        black_box(table.contains(key(i % (RECORDS / 1000)), value)?);
+    }
+    Ok(READS)
+}
+
+/// All values of all keys.
+#[inline(never)]
+fn counted_values(table: &ReadTable<'_>) -> Result<u64> {
+    let mut count = 0;
+    for i in 0..RECORDS / 1000 {
+        for value in table.get_all(key(i))? {
+            black_box(value?);
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// Removes values in the order in which they came.
+#[inline(never)]
+fn counted_remove(env: &Env) -> Result<u64> {
+    batches(env, |table, i| {
+        let value = &key(i)[..8 + i as usize % 9];
+        let gone = table.delete_value(key(i % (RECORDS / 1000)), value)?;
+        gone.then_some(()).ok_or_else(|| "a value is missing".into())
+    })
+}
+
+/// The parts with many values under a key.
+fn run_values(env: &Env, part: &str) -> Result<u64> {
+    match part {
+        "few" => return counted_few(env),
+        "many" => return counted_many(env),
+        "fixed" => return counted_fixed(env),
+        _ => put_values(env, RECORDS / 1000, false)?,
+    };
+    let read = env.read()?;
+    let table = read.table(TABLE)?;
+    match part {
+        "pair" => counted_pair(&table),
+        "values" => counted_values(&table),
+        "remove" => counted_remove(env),
+        other => Err(format!("there is no part called {other}").into()),
+    }
+}
+
 fn run(part: &str) -> Result<u64> {
     let folder = std::env::temp_dir().join(format!("zubilo-instructions-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -192,6 +276,8 @@ fn run(part: &str) -> Result<u64> {
         counted_load(&env)?
     } else if part == "sorted" {
         counted_sorted(&env)?
+    } else if ["few", "many", "fixed", "pair", "values", "remove"].contains(&part) {
+        run_values(&env, part)?
     } else {
         load(&env)?;
         let keys: Vec<[u8; 16]> = (0..READS).map(|i| key(scatter(i) % RECORDS)).collect();
@@ -212,6 +298,9 @@ fn run(part: &str) -> Result<u64> {
             other => return Err(format!("there is no part called {other}").into()),
         }
     };
+    if std::env::var_os("ZUBILO_SIZES").is_some() {
+        println!("bytes {}", env.info()?.used_len);
+    }
     env.close()?;
     std::fs::remove_dir_all(folder)?;
     Ok(count)

@@ -24,25 +24,17 @@ enum Error {
     Corrupted,
 }
 
+use support::Rng;
+
 use page::row::{self, Rules};
-use page::{Branch, Kind, Leaf, NormBuf, Order, SearchKey, ValueKind, branch, header, leaf};
+use page::{
+    Branch, Kind, Leaf, NewValue, NormBuf, Order, SearchKey, ValueKind, branch, header, leaf,
+};
 
 const PAGE: usize = 4096;
+const SEVENS: [u8; 100] = [7; 100];
 /// Pages searched in turn, so that branches are not learnt by heart.
 const PAGES: usize = 64;
-
-/// A small generator of even quality; the same numbers on each run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-}
 
 fn key16(n: u64) -> [u8; 16] {
     let mut key = *b"key-0000\0\0\0\0\0\0\0\0";
@@ -55,10 +47,10 @@ fn put(page: &mut [u8], order: &Order, key: &[u8], len: usize) -> bool {
     let search = SearchKey::new(order, key, &mut buf);
     match Leaf::new(page).unwrap().search(order, &search).unwrap() {
         Ok(_) => true,
-        Err(i) => leaf::insert(page, i, order, key, ValueKind::Inline, len, 1)
-            .unwrap()
-            .map(|value| value.fill(7))
-            .is_some(),
+        Err(i) => {
+            let value = NewValue::of(ValueKind::Inline, &SEVENS[..len]);
+            leaf::insert(page, i, &Rules::of_leaves(order, 1), key, value).unwrap()
+        }
     }
 }
 
@@ -69,7 +61,7 @@ fn empty_leaf() -> Vec<u8> {
 }
 
 /// Leaves filled with random keys, and the keys in them.
-fn leaves(random: &mut Random, order: &Order, len: usize) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
+fn leaves(random: &mut Rng, order: &Order, len: usize) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
     (0..PAGES)
         .map(|_| {
             let mut page = empty_leaf();
@@ -89,7 +81,7 @@ fn key_for(order: &Order, n: u64) -> Vec<u8> {
 }
 
 fn searches(c: &mut Criterion) {
-    let mut random = Random(1);
+    let mut random = Rng::new(1);
     for (name, order, len) in [
         ("leaf search 16+100", Order::Bytes, 100),
         ("leaf search 16+8", Order::Bytes, 8),
@@ -117,18 +109,19 @@ fn searches(c: &mut Criterion) {
     }
 }
 
-fn branches(random: &mut Random) -> Vec<Vec<u8>> {
+fn branches(random: &mut Rng) -> Vec<Vec<u8>> {
     (0..PAGES)
         .map(|_| {
             let mut page = vec![0; PAGE];
-            branch::init_with(&mut page, 1, 1, false, false, 1);
+            branch::init(&mut page, 1, 1, false, false);
+            branch::set_first(&mut page, 1).unwrap();
             loop {
                 // Six bytes tell apart neighbours of a large tree.
                 let separator = &key16(random.next() & 0xFFFF_FFFF_FFFF)[..14];
                 let mut buf = NormBuf::default();
                 let key = SearchKey::new(&Order::Bytes, separator, &mut buf);
                 let i = Branch::new(&page).unwrap().search(&Order::Bytes, &key).unwrap() + 1;
-                if !branch::insert(&mut page, i, &Order::Bytes, separator, 9).unwrap() {
+                if !branch::insert(&mut page, i, separator, 9).unwrap() {
                     return page;
                 }
             }
@@ -137,7 +130,7 @@ fn branches(random: &mut Random) -> Vec<Vec<u8>> {
 }
 
 fn branch_searches(c: &mut Criterion) {
-    let mut random = Random(2);
+    let mut random = Rng::new(2);
     let pages = branches(&mut random);
     let entries = Branch::new(&pages[0]).unwrap().count();
     let keys: Vec<_> = (0..4096).map(|_| key16(random.next() & 0xFFFF_FFFF_FFFF)).collect();
@@ -156,7 +149,7 @@ fn branch_searches(c: &mut Criterion) {
 
 /// Fills a page; the time is that of all its entries.
 fn fills(c: &mut Criterion) {
-    let mut random = Random(3);
+    let mut random = Rng::new(3);
     let mut keys: Vec<_> = (0..30).map(|_| key16(random.next())).collect();
     let mut group = c.benchmark_group("leaf fill of 30 x 16+100");
     group.throughput(Throughput::Elements(keys.len() as u64));
@@ -165,6 +158,7 @@ fn fills(c: &mut Criterion) {
             assert!(put(page, &Order::Bytes, key, 100));
         }
     };
+    let rules = Rules::of_leaves(&Order::Bytes, 1);
     group.bench_function("random", |b| {
         b.iter_batched_ref(empty_leaf, |page| fill(page, &keys), BatchSize::SmallInput);
     });
@@ -174,8 +168,8 @@ fn fills(c: &mut Criterion) {
             empty_leaf,
             |page| {
                 for (i, key) in keys.iter().enumerate() {
-                    let room = leaf::insert(page, i, &Order::Bytes, key, ValueKind::Inline, 100, 1);
-                    room.unwrap().unwrap().fill(7);
+                    let value = NewValue::of(ValueKind::Inline, &SEVENS);
+                    assert!(leaf::insert(page, i, &rules, key, value).unwrap());
                 }
             },
             BatchSize::SmallInput,
@@ -189,8 +183,8 @@ fn fills(c: &mut Criterion) {
             empty_leaf,
             |page| {
                 for (i, key) in keys.iter().enumerate() {
-                    let room = leaf::insert(page, i, &Order::Bytes, key, ValueKind::Inline, 100, 1);
-                    room.unwrap().unwrap().fill(7);
+                    let value = NewValue::of(ValueKind::Inline, &SEVENS);
+                    assert!(leaf::insert(page, i, &rules, key, value).unwrap());
                 }
             },
             BatchSize::SmallInput,
@@ -200,7 +194,7 @@ fn fills(c: &mut Criterion) {
 }
 
 fn splits(c: &mut Criterion) {
-    let mut random = Random(4);
+    let mut random = Rng::new(4);
     let (page, keys) = leaves(&mut random, &Order::Bytes, 100).swap_remove(0);
     let mut right = vec![0; PAGE];
     let order = Order::Bytes;
@@ -221,8 +215,9 @@ fn splits(c: &mut Criterion) {
         b.iter(|| {
             n = (n + 7) % keys.len();
             leaf::remove(&mut page, n).unwrap();
-            let room = leaf::insert(&mut page, n, &order, &keys[n], ValueKind::Inline, 100, 1);
-            room.unwrap().unwrap().fill(7);
+            let (rules, value) =
+                (Rules::of_leaves(&order, 1), NewValue::of(ValueKind::Inline, &SEVENS));
+            assert!(leaf::insert(&mut page, n, &rules, &keys[n], value).unwrap());
         });
     });
     let page = branches(&mut random).swap_remove(0);
@@ -242,7 +237,7 @@ fn splits(c: &mut Criterion) {
             n = n % 150 + 7;
             Branch::new(&page).unwrap().separator(n, &mut separator).unwrap();
             branch::remove(&mut page, n).unwrap();
-            assert!(branch::insert(&mut page, n, &order, &separator, 5).unwrap());
+            assert!(branch::insert(&mut page, n, &separator, 5).unwrap());
         });
     });
 }

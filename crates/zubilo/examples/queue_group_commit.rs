@@ -12,7 +12,7 @@ use zubilo::{Env, Options, Result, WriteTxn};
 
 const QUEUE: &str = "queue";
 
-/// Puts a job behind all others; gives its number.
+/// Puts a job after all others; gives its number.
 fn push(txn: &mut WriteTxn, job: &[u8]) -> Result<u64> {
     let mut queue = txn.table_or_create(QUEUE)?;
     let last = queue.cursor()?.last()?.and_then(|(key, _)| key.first_chunk().copied());

@@ -12,7 +12,7 @@ fn key(id: u64) -> [u8; 8] {
     id.to_be_bytes()
 }
 
-/// The address in front, the number behind a zero byte: many people may share an address.
+/// The address in front, the number after a zero byte: many people may share an address.
 fn index_key(mail: &str, id: u64) -> Vec<u8> {
     [mail.as_bytes(), &[0], &key(id)].concat()
 }

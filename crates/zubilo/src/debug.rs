@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::txn::{
-    Iter, ReadGuard, ReadTable, ReadTxn, Reader, ValueIter, WriteCursor, WriteTable, WriteTxn,
+    Iter, OwnedIter, OwnedTable, ParkedRead, ReadGuard, ReadTable, ReadTxn, Reader, ValueIter,
+    ViewTable, WriteCursor, WriteTable, WriteTxn, WriteView,
 };
 use crate::{Env, Salvage};
 
@@ -24,7 +25,10 @@ debug! {
     WriteTxn, "WriteTxn", txn => { "id": txn.id(), "dirty_bytes": txn.dirty_bytes() };
     ReadTable<'_>, "ReadTable", table => { "len": table.len(), "options": table.options() };
     WriteTable<'_>, "WriteTable", table => { "id": table.id(), "len": table.len() };
+    ViewTable<'_>, "ViewTable", table => { "len": table.len(), "options": table.options() };
     WriteCursor<'_>, "WriteCursor", cursor => { "id": cursor.id() };
+    OwnedTable, "OwnedTable", table => { "len": table.len() };
+    ParkedRead, "ParkedRead", parked => { "id": parked.id(), "is_expired": parked.is_expired() };
     ReadGuard<'_>, "ReadGuard", guard => { "id": guard.id() };
     ValueIter<'_>, "ValueIter", values => { "remaining": values.remaining() };
     Salvage, "Salvage", salvage => { "commit": salvage.commit(), "tables": salvage.tables() };
@@ -43,4 +47,18 @@ macro_rules! debug_without_fields {
 debug_without_fields! {
     Reader, "Reader";
     Iter<'_>, "Iter";
+    OwnedIter, "OwnedIter";
+    WriteView<'_>, "WriteView";
+}
+
+impl<T, E> fmt::Debug for crate::Update<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Update").finish_non_exhaustive()
+    }
+}
+
+impl<K: AsRef<[u8]>> fmt::Debug for crate::Entry<'_, '_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").finish_non_exhaustive()
+    }
 }

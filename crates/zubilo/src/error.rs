@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::num::PageNo;
+use crate::num::{PageNo, TxnId};
 
 /// Result of the store's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -78,6 +78,16 @@ pub enum Error {
     /// Another process or transaction holds what this call needs, and waiting was not asked for
     /// or would never end.
     Busy(&'static str),
+    /// Others have committed since the snapshot that a write transaction was to begin on: read again and
+    /// decide anew.
+    Outdated {
+        /// The snapshot.
+        snapshot: TxnId,
+        /// The newest commit.
+        newest: TxnId,
+    },
+    /// The read transaction was parked, and others have ended it: begin a new one.
+    Expired,
     /// This process was forked after the store was opened: open it again in the child.
     Forked,
     /// An earlier flush failed, so nothing more can be acknowledged. Close and open the store.
@@ -140,6 +150,10 @@ impl Error {
             Error::MapFull { limit } => Error::MapFull { limit: *limit },
             Error::ReadersFull { slots } => Error::ReadersFull { slots: *slots },
             Error::Busy(what) => Error::Busy(what),
+            Error::Outdated { snapshot, newest } => {
+                Error::Outdated { snapshot: *snapshot, newest: *newest }
+            }
+            Error::Expired => Error::Expired,
             Error::Forked => Error::Forked,
             Error::Poisoned => Error::Poisoned,
             Error::ReadOnly => Error::ReadOnly,
@@ -175,11 +189,11 @@ impl fmt::Display for Error {
             }
             Error::Invalid(what) => f.write_str(what),
             Error::KeyTooLong { len, max } => {
-                write!(f, "a key of {len} bytes is too long, this page size allows {max}")
+                write!(f, "a key of {len} bytes is too long; this page size allows {max}")
             }
             Error::ValueTooLong { len, max } => write!(
                 f,
-                "a value of {len} bytes is too long for one among many, this page size allows {max}"
+                "a value of {len} bytes is too long where keys have many values; this page size allows {max}"
             ),
             Error::ManyValues { values } => {
                 write!(f, "the key has {values} values; name the one that is meant")
@@ -192,6 +206,13 @@ impl fmt::Display for Error {
                 write!(f, "all {slots} reader slots are taken; end readers or open with more slots")
             }
             Error::Busy(what) => f.write_str(what),
+            Error::Outdated { snapshot, newest } => write!(
+                f,
+                "commit {snapshot} is no longer the newest, {newest} is; read it and decide anew"
+            ),
+            Error::Expired => {
+                f.write_str("the read transaction was expired while it was parked; begin a new one")
+            }
             Error::Forked => f.write_str("the store was opened before a fork; open it again"),
             Error::Poisoned => f.write_str(
                 "a flush failed earlier, nothing more is acknowledged; reopen the store",

@@ -29,20 +29,19 @@
 //! # first_steps(&path).unwrap();
 //! ```
 
-mod check;
-mod compact;
-mod copy;
 mod debug;
 mod dirty;
 mod env;
 mod error;
+mod handle;
+mod maintenance;
 mod num;
 mod page;
 #[doc(hidden)]
 pub mod planted;
 #[doc(hidden)]
 pub mod platform;
-mod salvage;
+mod redo;
 mod shared;
 mod space;
 mod sync;
@@ -57,33 +56,53 @@ pub mod fuzz {
     pub fn pages(data: &[u8]) {
         crate::page::exercise::fuzz_pages(data);
     }
+
+    /// The redo log whose ring these bytes are.
+    pub fn redo(data: &[u8]) {
+        crate::redo::fuzz(data);
+    }
+
+    /// Logs to start from.
+    pub fn redo_seeds() -> Vec<Vec<u8>> {
+        crate::redo::fuzz_seeds()
+    }
 }
 
 /// What the C interface needs beyond the safe API.
 #[doc(hidden)]
 pub mod raw {
+    pub use crate::handle::raw::Runs;
+    pub use crate::txn::Standing;
     pub use crate::txn::raw::counted::RawRange;
-    pub use crate::txn::raw::cursor::{RawCursor, RawPair, RawPlace, RawRemoved, RawStand};
-    pub use crate::txn::raw::{NAMES, Named, OwnLimit, RawCompare, RawTable, Runs, TableInfo};
+    pub use crate::txn::raw::cursor::{RawAt, RawCursor, RawNote, RawPair, RawStand};
+    pub use crate::txn::raw::{Named, OwnLimit, RawCompare, RawTable, TableInfo, TableRef};
 }
 
-pub use check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
-pub use compact::{CompactOptions, CompactReport};
-pub use env::Env;
+pub use env::counters::EnvCounters;
 pub use env::info::{DamagedMeta, EnvInfo, ReaderInfo};
 pub use env::log::Level;
 #[doc(hidden)]
 pub use env::meta::seal_meta;
-pub use env::options::{Durability, Geometry, Options, VerifyReads};
-pub use env::scrub::{Scrub, ScrubReport};
+pub use env::options::{Durability, Geometry, Options, Scrub, VerifyReads};
+pub use env::slow::{SlowReader, SlowReaderAction};
 pub use error::{Error, Result};
+pub use handle::Env;
+pub use handle::later::Update;
+pub use maintenance::ScrubReport;
+pub use maintenance::check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
+pub use maintenance::compact::{CompactOptions, CompactReport};
+pub use maintenance::memory::{Residency, WarmUp};
+pub use maintenance::salvage::{Salvage, SalvageCount, SalvagedTable};
 pub use num::{PageNo, TxnId};
-pub use salvage::{Salvage, SalvageCount, SalvagedTable};
 pub use txn::{
-    Canary, Comparator, Cursor, CursorId, Iter, KeyOrder, OwnedValue, PackedValues, ParkedCursor,
-    PutFlags, ReadGuard, ReadTable, ReadTxn, Reader, Seek, Straggler, TableHandle, TableId,
-    TableOptions, TableStats, ValueIter, WriteCursor, WriteTable, WriteTxn,
+    CommitReport, Comparator, Cursor, CursorId, Entry, Iter, KeyOrder, KeyRange, OwnedIter,
+    OwnedRecord, OwnedTable, OwnedValue, PackedValues, ParkedCursor, ParkedRead, PutFlags,
+    ReadGuard, ReadTable, ReadTxn, Reader, ReaderLag, Seek, TableHandle, TableId, TableOptions,
+    TableStats, UserWords, ValueIter, ViewTable, WriteCursor, WriteTable, WriteTxn, WriteView,
 };
+
+#[cfg(feature = "rayon")]
+pub use txn::ParRange;
 
 /// Programs that must not compile; see `tests/it/types.rs` for what is asserted at run time.
 #[cfg(doctest)]

@@ -5,10 +5,12 @@
 #[cfg(all(feature = "planted", not(loom)))]
 pub use self::stores::{AtomicU64, at_stores};
 
-/// A mistake.
+/// A mistake that no call to the disk shows: in what is trusted or verified, in which pages may be
+/// reused, in what the free-space log says, in which meta is overwritten, in what is published when, in what
+/// cursors learn of changes. What a call does show (flushes, cuts, their failures) is planted at the disk, see `sim::mistake`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// A commit that shared its flush with its meta is believed without its digest.
+    /// A commit that shared its flush with its meta is trusted without its digest.
     DigestNotVerified,
     /// The pages of the last steady commit are reused before a later one is on disk.
     SteadyNotPinned,
@@ -16,34 +18,23 @@ pub enum Bug {
     PendingNotPinned,
     /// The meta of the last steady commit is overwritten like any other.
     SteadyOverwritten,
-    /// Metas that were not believed or not published stay in the file.
+    /// Metas that were not trusted or not published stay in the file.
     UnpublishedNotCleared,
     /// A commit shares its flush with its meta although the one before is not steady.
     OneFlushOnWeak,
-    /// Flushes are left out.
-    NotFlushed,
-    /// The flush after the meta's write is left out: acknowledged too early.
-    AcknowledgedEarly,
-    /// A commit that needs two flushes leaves out that of its pages.
-    PagesNotFlushed,
-    /// A creation leaves out the flush of the directory entry.
-    DirectoryNotFlushed,
-    /// An open leaves out the flush of what the last users left in the kernel.
-    OpenNotFlushed,
-    /// A weak commit is believed although the system was restarted.
+    /// A weak commit is trusted although the system was restarted.
     BootNotCompared,
-    /// A weak commit is believed although the file is a copy of what a disk held.
-    CopyBelieved,
-    /// A checkpoint writes its meta before the pages are flushed.
-    CheckpointUnflushed,
+    /// A weak commit is trusted although the file is a copy of what a disk held.
+    CopyTrusted,
+    /// Where the run of the system is not known, a commit with pages like those of an attempt before it, or
+    /// with a new base of the log, is weak as any.
+    AttemptsForgotten,
     /// A checkpoint counts as done before its meta is flushed.
     SteadyTooEarly,
     /// A commit that was pending is neither that nor steady for a moment, the one between two stores.
     PendingBeforeSteady,
     /// A checkpoint whose meta's write failed is forgotten.
     FailedMetaForgotten,
-    /// The wipe of an unpublished meta is not flushed.
-    WipeNotFlushed,
     /// The newest meta is overwritten, if it is not the steady one.
     NewestOverwritten,
     /// A commit is published before its meta is written.
@@ -52,20 +43,38 @@ pub enum Bug {
     FlushingNotPinned,
     /// The snapshots of readers are not pinned.
     ReadersNotPinned,
-    /// A flush that failed counts as one that succeeded.
-    FailedFlushIgnored,
     /// The free-space log does not name the pages that died.
     FreedForgotten,
     /// The free-space log does not name the pages that a transaction spilled.
     SpilledForgotten,
     /// After a failed commit the writer goes on with its half-way space map.
     MapKeptAfterError,
-    /// More than the free tail of the file is cut off.
-    CutTooFar,
     /// The checksum of a meta is not compared.
     MetaNotVerified,
     /// The checksum of a page is not compared.
     PageNotVerified,
+    /// A table that is changed keeps its version, by which cursors know that they must look for their records.
+    ChangeKeepsVersion,
+    /// Tables whose pages are written early keep their versions.
+    EarlyWriteKeepsVersions,
+    /// Cursors do not note their records before their table changes.
+    CursorsNotNoted,
+    /// Cursors stay where a nested level left them when it is undone.
+    CursorsNotRestored,
+    /// The checksum of a record of the redo log is not compared.
+    RecordNotVerified,
+    /// A commit is acknowledged before its record is on disk.
+    RecordNotFlushed,
+    /// What an open could need of the redo log is overwritten: only commits after the newest one count.
+    RingFreedTooEarly,
+    /// A transaction is logged although its record does not say all that it did.
+    ChangesNotLogged,
+    /// The record of a transaction tells what a nested level did that was undone.
+    UndoneChangesLogged,
+    /// A commit is logged although the one before it is neither in the log nor on disk.
+    GapInTheLog,
+    /// The pages of the redo log count as free.
+    RingNotBooked,
 }
 
 #[cfg(feature = "planted")]

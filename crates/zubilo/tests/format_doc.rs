@@ -94,7 +94,8 @@ fn the_meta_is_as_documented() {
     assert_eq!(newest[24..40], info.uuid);
     assert_eq!((get("geometry: lower"), get("geometry: upper")), (0, u64::MAX));
     assert_eq!(get("identity for"), 3);
-    let log = meta.last().unwrap();
+    let log = meta.iter().find(|f| f.text.starts_with("free-space log: the tail")).unwrap();
+    assert_eq!(get("redo log: 0"), 0);
     let (tail_len, delta_len) =
         (get("free-space log: length of the tail"), get("free-space log: length of the newest"));
     assert!(delta_len > 0 && delta_len < tail_len);

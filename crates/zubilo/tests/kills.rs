@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use common::{Rng, check, number, seed};
+use common::{Rng, any_seed, check, number};
 use zubilo::{
     CompactOptions, Durability, Env, Error, Options, ReadTxn, Result, TableOptions, VerifyReads,
     WriteTxn,
@@ -43,6 +43,7 @@ const WRONG: &str = "wrong";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weak {
     Sync,
+    Logged,
     Lazy,
     NoSync,
 }
@@ -57,11 +58,12 @@ struct Mode {
 }
 
 /// Those without groups first.
-const MODES: [Mode; 7] = [
+const MODES: [Mode; 8] = [
     Mode { name: "sync", weak: Weak::Sync, map: false, group: false },
     Mode { name: "lazy", weak: Weak::Lazy, map: false, group: false },
     Mode { name: "nosync", weak: Weak::NoSync, map: false, group: false },
     Mode { name: "map-nosync", weak: Weak::NoSync, map: true, group: false },
+    Mode { name: "log", weak: Weak::Logged, map: false, group: false },
     Mode { name: "group-sync", weak: Weak::Sync, map: false, group: true },
     Mode { name: "group-lazy", weak: Weak::Lazy, map: false, group: true },
     Mode { name: "group-map-nosync", weak: Weak::NoSync, map: true, group: true },
@@ -70,14 +72,15 @@ const MODES: [Mode; 7] = [
 impl Mode {
     fn options(self) -> Options {
         let durability = match self.weak {
-            Weak::Sync => Durability::Sync,
+            Weak::Sync | Weak::Logged => Durability::Sync,
             // Often enough that kills meet checkpoints.
             Weak::Lazy => {
                 Durability::Lazy { sync_bytes: 256 << 10, sync_period: Duration::from_millis(10) }
             }
             Weak::NoSync => Durability::NoSync,
         };
-        options().durability(durability).writable_map(self.map)
+        let log = if self.weak == Weak::Logged { 64 << 10 } else { 0 };
+        options().durability(durability).writable_map(self.map).redo_log(log)
     }
 }
 
@@ -569,9 +572,7 @@ fn rounds(mode: usize, mixed: bool, rounds: u64, seed: u64) -> Figures {
 }
 
 fn run(cases: u64) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let seed = seed(now.as_nanos() as u64);
-    println!("ZUBILO_SEED={seed}");
+    let seed = any_seed();
     static COMMITS: AtomicU64 = AtomicU64::new(0);
     for mode in 0..=MODES.len() {
         let (mode, mixed) = if mode == MODES.len() { (0, true) } else { (mode, false) };

@@ -17,9 +17,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use common::{Rng, check, geometry, number, seed};
+use common::{Rng, any_seed, check, geometry, number};
 use zubilo::{
     CompactOptions, Durability, Env, Error, Options, ReadTxn, Result, TableOptions, WriteTxn,
 };
@@ -495,9 +495,7 @@ fn watch(beat: &'static AtomicU64) {
 fn soak(seconds: u64) {
     static BEAT: AtomicU64 = AtomicU64::new(0);
     watch(&BEAT);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let seed = seed(now.as_nanos() as u64);
-    println!("ZUBILO_SEED={seed}");
+    let seed = any_seed();
     let mut rng = Rng::new(seed);
     let mut fleet = Fleet::new(rng.pick(&[4096, 16384, 65536]));
     let start = Instant::now();

@@ -16,12 +16,14 @@ const FUNCTION_LINES_MAX: usize = 70;
 const LONG_FUNCTIONS: [(&str, &str); 0] = [];
 
 /// Code that reads bytes of the file: nothing in it may panic on what it finds.
-const PARSERS: [&str; 7] = [
+const PARSERS: [&str; 9] = [
     "crates/zubilo/src/page/",
     "crates/zubilo/src/tree/",
     "crates/zubilo/src/space/codec.rs",
     "crates/zubilo/src/env/meta.rs",
     "crates/zubilo/src/space/log.rs",
+    "crates/zubilo/src/redo/op.rs",
+    "crates/zubilo/src/redo/record.rs",
     "crates/zubilo-typed/src/",
     "crates/lmdb-file/src/",
 ];
@@ -104,7 +106,7 @@ impl Source {
 
 fn without_comment(line: &str) -> &str {
     match line.find("//") {
-        // "https://" and the like stand in strings.
+        // "https://" and the like are in strings.
         Some(at) if !line[..at].ends_with(':') => &line[..at],
         _ => line,
     }
@@ -121,7 +123,7 @@ fn function_name(line: &str) -> Option<&str> {
     name.split(['(', '<']).next()
 }
 
-/// Whether `word` stands in `line` as a word of its own, outside of strings.
+/// Whether `word` is in `line` as a word of its own, outside of strings.
 fn has_word(line: &str, word: &str) -> bool {
     let outside: String = line.split('"').step_by(2).collect::<Vec<_>>().join(" ");
     outside.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word)
@@ -129,6 +131,109 @@ fn has_word(line: &str, word: &str) -> bool {
 
 fn report(problems: &[String]) {
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}
+
+/// Words that once stood here for what the field calls otherwise, and what to say instead. Compared without
+/// regard to case, as whole words and as parts of names.
+const RETIRED: [(&str, &str); 13] = [
+    ("canary", "user words"),
+    ("canaries", "user words"),
+    ("straggler", "reader lag"),
+    ("stragglers", "reader lag"),
+    ("believed", "trusted"),
+    ("believe", "trust"),
+    ("believes", "trusts"),
+    ("credible", "trusted, valid"),
+    ("hungry", "starved"),
+    ("ledger", "free-space log"),
+    ("unbelieved", "untrusted"),
+    ("flock", "dataset; file locks are OFD locks or the call `flock`"),
+    ("gift", "redistribution"),
+];
+
+/// Turns of phrase that read as if translated, which documents avoid, and what to say instead.
+const RETIRED_PHRASES: [(&str, &str); 8] = [
+    ("one behind the other", "one after the other"),
+    ("behind the end", "past the end"),
+    ("behind the last", "after the last"),
+    ("behind all", "after all"),
+    ("is told", "who tells whom? or: is reported, is known"),
+    ("are told", "who tells whom? or: are reported, are known"),
+    ("stands in", "is in"),
+    ("stand in", "are in"),
+];
+
+/// The words of a text: names in any style are taken apart.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for name in text.split(|c: char| !c.is_alphanumeric()) {
+        let mut word = String::new();
+        for c in name.chars() {
+            if c.is_uppercase() && word.ends_with(char::is_lowercase) {
+                words.push(std::mem::take(&mut word));
+            }
+            word.push(c);
+        }
+        words.push(word);
+    }
+    words.retain(|word| !word.is_empty());
+    words.iter().map(|word| word.to_lowercase()).collect()
+}
+
+#[test]
+fn retired_words_stay_away() {
+    let mut problems = Vec::new();
+    let mut look = |path: &str, text: &str| {
+        for (i, line) in text.lines().enumerate() {
+            let found = words(line);
+            // What other programs call so: the system's call, functions of libmdbx.
+            let is_name = |word: &str| match word {
+                "flock" => {
+                    line.contains("flock(") || line.contains("`flock`") || line.contains("libc::")
+                }
+                _ => line.to_lowercase().contains("mdbx_") || path == "docs/names.md",
+            };
+            for (word, better) in RETIRED {
+                if found.iter().any(|f| f == word) && !is_name(word) {
+                    problems.push(format!("{path}:{}: {word}: say {better}", i + 1));
+                }
+            }
+            let spaced = format!(" {} ", found.join(" "));
+            for (phrase, better) in RETIRED_PHRASES {
+                if path.ends_with(".md") && spaced.contains(&format!(" {phrase} ")) {
+                    problems.push(format!("{path}:{}: {phrase}: say {better}", i + 1));
+                }
+            }
+        }
+    };
+    for source in sources().iter().filter(|s| !s.path.ends_with("tests/tidy.rs")) {
+        look(&source.path, &source.text);
+    }
+    for page in pages() {
+        look(&page.0, &page.1);
+    }
+    report(&problems);
+    assert_eq!(
+        words("CopyBelieved not_believed HTTPBody"),
+        ["copy", "believed", "not", "believed", "httpbody"]
+    );
+}
+
+/// The documents of what holds today: their paths and texts.
+fn pages() -> Vec<(String, String)> {
+    let root = root();
+    let mut found = Vec::new();
+    for folder in ["", "docs", "docs/decisions"] {
+        for entry in fs::read_dir(root.join(folder)).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.extension().is_some_and(|e| e == "md") {
+                let name = path.strip_prefix(&root).unwrap().display().to_string();
+                found.push((name, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    assert!(found.len() > 15, "only {} documents", found.len());
+    found
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(super) unsafe fn symbol<T: Copy>(library: &'static Library, name: &str) -> O
 
 /// C functions of a library.
 pub(super) trait Table: Sized {
-    /// Those whose symbols are their names behind a prefix.
+    /// Those whose symbols are their names after a prefix.
     fn of(library: &'static Library, prefix: &str) -> Outcome<Self>;
 
     /// Those of the library of this name.

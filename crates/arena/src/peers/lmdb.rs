@@ -6,86 +6,38 @@
 //! MDB_NOSYNC may lose the whole store in a power cut, so it stands for NOSYNC and VOLATILE only.
 //! `lmdb-map` adds MDB_WRITEMAP, the fastest setting without flushes.
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{CStr, c_int, c_uint};
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
-use lmdb_master_sys as ffi;
+// LMDB 0.9.70, whose functions `support` has for the program.
+use lmdb_master_sys as _;
+use support::lmdb::{self as ffi, Api, LINKED, Val};
 
-use super::dl::Table;
 use super::mapped::{Lib, Move, Ptr, Store, Thread};
 use super::tables::PAIRS;
 use super::{About, Engine, Fault, Outcome, Variant, dl};
 use crate::spec::Class;
 
-dl::functions!(pub(crate) Api {
-    fn mdb_version(*mut c_int, *mut c_int, *mut c_int) -> *mut c_char;
-    fn mdb_strerror(c_int) -> *mut c_char;
-    fn mdb_env_create(*mut *mut ffi::MDB_env) -> c_int;
-    fn mdb_env_set_mapsize(*mut ffi::MDB_env, usize) -> c_int;
-    fn mdb_env_set_maxdbs(*mut ffi::MDB_env, ffi::MDB_dbi) -> c_int;
-    fn mdb_env_copy(*mut ffi::MDB_env, *const c_char) -> c_int;
-    fn mdb_env_open(*mut ffi::MDB_env, *const c_char, c_uint, ffi::mdb_mode_t) -> c_int;
-    fn mdb_env_sync(*mut ffi::MDB_env, c_int) -> c_int;
-    fn mdb_env_close(*mut ffi::MDB_env);
-    fn mdb_txn_begin(*mut ffi::MDB_env, *mut ffi::MDB_txn, c_uint, *mut *mut ffi::MDB_txn) -> c_int;
-    fn mdb_txn_commit(*mut ffi::MDB_txn) -> c_int;
-    fn mdb_txn_abort(*mut ffi::MDB_txn);
-    fn mdb_txn_reset(*mut ffi::MDB_txn);
-    fn mdb_txn_renew(*mut ffi::MDB_txn) -> c_int;
-    fn mdb_dbi_open(*mut ffi::MDB_txn, *const c_char, c_uint, *mut ffi::MDB_dbi) -> c_int;
-    fn mdb_get(*mut ffi::MDB_txn, ffi::MDB_dbi, *mut ffi::MDB_val, *mut ffi::MDB_val) -> c_int;
-    fn mdb_put(*mut ffi::MDB_txn, ffi::MDB_dbi, *mut ffi::MDB_val, *mut ffi::MDB_val, c_uint) -> c_int;
-    fn mdb_del(*mut ffi::MDB_txn, ffi::MDB_dbi, *mut ffi::MDB_val, *mut ffi::MDB_val) -> c_int;
-    fn mdb_cursor_open(*mut ffi::MDB_txn, ffi::MDB_dbi, *mut *mut ffi::MDB_cursor) -> c_int;
-    fn mdb_cursor_get(*mut ffi::MDB_cursor, *mut ffi::MDB_val, *mut ffi::MDB_val, ffi::MDB_cursor_op) -> c_int;
-    fn mdb_cursor_close(*mut ffi::MDB_cursor);
-});
-
-/// LMDB itself, in this program.
-const OWN: Api = Api {
-    mdb_version: ffi::mdb_version,
-    mdb_strerror: ffi::mdb_strerror,
-    mdb_env_create: ffi::mdb_env_create,
-    mdb_env_set_mapsize: ffi::mdb_env_set_mapsize,
-    mdb_env_set_maxdbs: ffi::mdb_env_set_maxdbs,
-    mdb_env_copy: ffi::mdb_env_copy,
-    mdb_env_open: ffi::mdb_env_open,
-    mdb_env_sync: ffi::mdb_env_sync,
-    mdb_env_close: ffi::mdb_env_close,
-    mdb_txn_begin: ffi::mdb_txn_begin,
-    mdb_txn_commit: ffi::mdb_txn_commit,
-    mdb_txn_abort: ffi::mdb_txn_abort,
-    mdb_txn_reset: ffi::mdb_txn_reset,
-    mdb_txn_renew: ffi::mdb_txn_renew,
-    mdb_dbi_open: ffi::mdb_dbi_open,
-    mdb_get: ffi::mdb_get,
-    mdb_put: ffi::mdb_put,
-    mdb_del: ffi::mdb_del,
-    mdb_cursor_open: ffi::mdb_cursor_open,
-    mdb_cursor_get: ffi::mdb_cursor_get,
-    mdb_cursor_close: ffi::mdb_cursor_close,
-};
-
 /// The library named by ARENA_ZUBILO_C, or `liblmdb.so.0` where libraries lie that are built here.
 /// The search path of the system is not used: it leads to LMDB.
 fn foreign() -> Outcome<Api> {
     let path = std::env::var_os("ARENA_ZUBILO_C");
-    Api::load(&path.unwrap_or_else(|| dl::built_here("liblmdb.so.0").into()))
+    let library = dl::library(&path.unwrap_or_else(|| dl::built_here("liblmdb.so.0").into()))?;
+    // SAFETY: a library of this name has the functions of lmdb.h.
+    unsafe { Api::find(|name| dl::symbol(library, &name.to_string_lossy())) }
 }
 
-impl Api {
-    #[inline(always)]
-    fn check(&self, call: &'static str, code: c_int) -> Outcome<()> {
-        if code == 0 { Ok(()) } else { Err(self.fault(call, code)) }
-    }
+#[inline(always)]
+fn check(api: Api, call: &'static str, code: c_int) -> Outcome<()> {
+    if code == 0 { Ok(()) } else { Err(fault(api, call, code)) }
+}
 
-    #[cold]
-    fn fault(&self, call: &'static str, code: c_int) -> Fault {
-        // SAFETY: the library gives a string that lives for ever.
-        let text = unsafe { dl::text((self.mdb_strerror)(code)) };
-        Fault::Failed(format!("{call}: {text}"))
-    }
+#[cold]
+fn fault(api: Api, call: &'static str, code: c_int) -> Fault {
+    // SAFETY: the library gives a string that lives for ever.
+    let text = unsafe { dl::text((api.mdb_strerror)(code)) };
+    Fault::Failed(format!("{call}: {text}"))
 }
 
 pub(crate) struct Lmdb {
@@ -96,20 +48,6 @@ pub(crate) struct Lmdb {
 /// Records, so that the pages changed stay below the 131,071 that LMDB can list.
 const LARGEST_REMOVAL: u64 = 100_000;
 
-fn val(bytes: &[u8]) -> ffi::MDB_val {
-    ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
-}
-
-const EMPTY: ffi::MDB_val = ffi::MDB_val { mv_size: 0, mv_data: null_mut() };
-
-/// # Safety
-/// The value was filled by the library, and its transaction lives for `'t`.
-#[inline(always)]
-unsafe fn bytes<'t>(val: &ffi::MDB_val) -> &'t [u8] {
-    // SAFETY: the library gives pointers into its map or the transaction's pages.
-    unsafe { dl::bytes(val.mv_data.cast(), val.mv_size) }
-}
-
 // SAFETY: each method is a call with the arguments that it was given.
 unsafe impl Lib for Api {
     #[inline(always)]
@@ -118,14 +56,14 @@ unsafe impl Lib for Api {
         let flags = if writes { 0 } else { ffi::MDB_RDONLY as c_uint };
         // SAFETY: as the caller promises.
         let code = unsafe { (self.mdb_txn_begin)(env.cast(), null_mut(), flags, &mut txn) };
-        self.check("mdb_txn_begin", code)?;
+        check(self, "mdb_txn_begin", code)?;
         Ok(txn.cast())
     }
 
     #[inline(always)]
     unsafe fn commit(self, txn: Ptr) -> Outcome<()> {
         // SAFETY: as the caller promises.
-        self.check("mdb_txn_commit", unsafe { (self.mdb_txn_commit)(txn.cast()) })
+        check(self, "mdb_txn_commit", unsafe { (self.mdb_txn_commit)(txn.cast()) })
     }
 
     unsafe fn abort(self, txn: Ptr) {
@@ -143,7 +81,7 @@ unsafe impl Lib for Api {
     #[inline(always)]
     unsafe fn renew(self, txn: Ptr) -> Outcome<()> {
         // SAFETY: as the caller promises.
-        self.check("mdb_txn_renew", unsafe { (self.mdb_txn_renew)(txn.cast()) })
+        check(self, "mdb_txn_renew", unsafe { (self.mdb_txn_renew)(txn.cast()) })
     }
 
     unsafe fn table(self, txn: Ptr, name: Option<&CStr>, pairs: bool) -> Outcome<u32> {
@@ -152,19 +90,19 @@ unsafe impl Lib for Api {
         let (name, mut table) = (name.map_or(null(), CStr::as_ptr), 0);
         // SAFETY: as the caller promises.
         let code = unsafe { (self.mdb_dbi_open)(txn.cast(), name, flags as c_uint, &mut table) };
-        self.check("mdb_dbi_open", code)?;
+        check(self, "mdb_dbi_open", code)?;
         Ok(table)
     }
 
     #[inline(always)]
     unsafe fn get<'t>(self, txn: Ptr, table: u32, key: &[u8]) -> Outcome<Option<&'t [u8]>> {
-        let (mut key, mut data) = (val(key), EMPTY);
+        let (mut key, mut data) = (Val::of(key), Val::NONE);
         // SAFETY: as the caller promises.
         unsafe {
             match (self.mdb_get)(txn.cast(), table, &mut key, &mut data) {
-                0 => Ok(Some(bytes(&data))),
+                0 => Ok(Some(data.bytes())),
                 ffi::MDB_NOTFOUND => Ok(None),
-                code => Err(self.fault("mdb_get", code)),
+                code => Err(fault(self, "mdb_get", code)),
             }
         }
     }
@@ -179,20 +117,20 @@ unsafe impl Lib for Api {
         append: bool,
     ) -> Outcome<()> {
         let flags = if append { ffi::MDB_APPEND as c_uint } else { 0 };
-        let (mut key, mut data) = (val(key), val(value));
+        let (mut key, mut data) = (Val::of(key), Val::of(value));
         // SAFETY: as the caller promises; the library copies key and value.
         let code = unsafe { (self.mdb_put)(txn.cast(), table, &mut key, &mut data, flags) };
-        self.check("mdb_put", code)
+        check(self, "mdb_put", code)
     }
 
     #[inline(always)]
     unsafe fn delete(self, txn: Ptr, table: u32, key: &[u8], value: Option<&[u8]>) -> Outcome<()> {
-        let (mut key, mut data) = (val(key), value.map(val));
+        let (mut key, mut data) = (Val::of(key), value.map(Val::of));
         let data = data.as_mut().map_or(null_mut(), |data| &raw mut *data);
         // SAFETY: as the caller promises; null stands for all values.
         match unsafe { (self.mdb_del)(txn.cast(), table, &mut key, data) } {
             0 | ffi::MDB_NOTFOUND => Ok(()),
-            code => Err(self.fault("mdb_del", code)),
+            code => Err(fault(self, "mdb_del", code)),
         }
     }
 
@@ -200,7 +138,7 @@ unsafe impl Lib for Api {
         let mut cursor = null_mut();
         // SAFETY: as the caller promises.
         let code = unsafe { (self.mdb_cursor_open)(txn.cast(), table, &mut cursor) };
-        self.check("mdb_cursor_open", code)?;
+        check(self, "mdb_cursor_open", code)?;
         Ok(cursor.cast())
     }
 
@@ -211,7 +149,7 @@ unsafe impl Lib for Api {
         how: Move,
         key: &[u8],
     ) -> Outcome<Option<(&'t [u8], &'t [u8])>> {
-        let (mut key, mut data) = (val(key), EMPTY);
+        let (mut key, mut data) = (Val::of(key), Val::NONE);
         let op = match how {
             Move::First => ffi::MDB_FIRST,
             Move::Next => ffi::MDB_NEXT,
@@ -222,9 +160,9 @@ unsafe impl Lib for Api {
         // SAFETY: as the caller promises.
         unsafe {
             match (self.mdb_cursor_get)(cursor.cast(), &mut key, &mut data, op) {
-                0 => Ok(Some((bytes(&key), bytes(&data)))),
+                0 => Ok(Some((key.bytes(), data.bytes()))),
                 ffi::MDB_NOTFOUND => Ok(None),
-                code => Err(self.fault("mdb_cursor_get", code)),
+                code => Err(fault(self, "mdb_cursor_get", code)),
             }
         }
     }
@@ -236,13 +174,13 @@ unsafe impl Lib for Api {
 
     unsafe fn sync(self, env: Ptr) -> Outcome<()> {
         // SAFETY: as the caller promises.
-        self.check("mdb_env_sync", unsafe { (self.mdb_env_sync)(env.cast(), 1) })
+        check(self, "mdb_env_sync", unsafe { (self.mdb_env_sync)(env.cast(), 1) })
     }
 
     unsafe fn copy(self, env: Ptr, path: &CStr) -> Outcome<()> {
         // SAFETY: as the caller promises.
         let code = unsafe { (self.mdb_env_copy)(env.cast(), path.as_ptr()) };
-        self.check("mdb_env_copy", code)
+        check(self, "mdb_env_copy", code)
     }
 
     unsafe fn close(self, env: Ptr) {
@@ -255,7 +193,7 @@ impl Engine for Lmdb {
     type Session<'e> = Thread<'e, Api>;
 
     fn open(dir: &Path, class: Class, variant: Variant) -> Outcome<(Lmdb, About)> {
-        let api = if variant == Variant::Foreign { foreign()? } else { OWN };
+        let api = if variant == Variant::Foreign { foreign()? } else { LINKED };
         // Transactions are not bound to threads: each thread keeps its own anyway.
         let mut flags = ffi::MDB_NOSUBDIR | ffi::MDB_NOTLS;
         let (flag, name) = match class {
@@ -275,12 +213,12 @@ impl Engine for Lmdb {
         let mut env = null_mut();
         // SAFETY: the calls are made in the documented order with valid pointers.
         let store = unsafe {
-            api.check("mdb_env_create", (api.mdb_env_create)(&mut env))?;
-            api.check("mdb_env_set_mapsize", (api.mdb_env_set_mapsize)(env, 64 << 30))?;
+            check(api, "mdb_env_create", (api.mdb_env_create)(&mut env))?;
+            check(api, "mdb_env_set_mapsize", (api.mdb_env_set_mapsize)(env, 64 << 30))?;
             // For the work on several tables; the others use the unnamed database.
-            api.check("mdb_env_set_maxdbs", (api.mdb_env_set_maxdbs)(env, 1 + PAIRS as c_uint))?;
+            check(api, "mdb_env_set_maxdbs", (api.mdb_env_set_maxdbs)(env, 1 + PAIRS as c_uint))?;
             let code = (api.mdb_env_open)(env, path.as_ptr(), flags as c_uint, 0o644);
-            api.check("mdb_env_open", code)?;
+            check(api, "mdb_env_open", code)?;
             Store::new(api, env.cast())?
         };
         // SAFETY: the library gives a string that lives for ever.

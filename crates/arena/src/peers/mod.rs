@@ -269,7 +269,7 @@ pub(crate) trait Session: Sized {
         tables::change_single(self, changes)
     }
 
-    /// Values under the key of a pair, with the records that they name; tells how many.
+    /// Values under the key of a pair, with the records that they name; returns how many.
     fn find(&mut self, find: Find<'_>, see: impl FnMut(&[u8], Option<&[u8]>)) -> Outcome<u64> {
         tables::find_single(self, find, see)
     }

@@ -1,6 +1,6 @@
 //! Work on several tables in one transaction: records, and tables of pairs, which hold many values
 //! under a key, as secondary indexes do. Engines that have tables and duplicates use them; the others
-//! keep all in their one table, each key behind a byte for its table, a pair's value as the end of
+//! keep all in their one table, each key after a byte for its table, a pair's value as the end of
 //! its key, as their users do.
 
 use super::{Outcome, Reader, Session, Writer};

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_map_takes_is_told_by_what_is_dirtied() {
+    fn what_a_map_takes_is_what_is_dirtied() {
         let mut report = two_engines();
         report.stages[0].rows[0].cells[1].engine = "lmdb-map".into();
         let digest = Digest::of(&report);

@@ -14,7 +14,7 @@ const COLOURS: [&str; 16] = [
     "#c71585", "#4b6043", "#1f3a5f", "#ff7f50", "#556b2f", "#8b0000", "#4682b4", "#000000",
 ];
 
-/// Text that may stand in markup.
+/// Text escaped for markup.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -32,7 +32,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// A store with so many records and so many free pages behind them.
+    /// A store with so many records and so many free pages after them.
     pub(super) fn new(records: u64, free: u64, order: Order) -> Store {
         let (mut levels, mut count, mut end) = (Vec::new(), records.div_ceil(LEAF).max(1), 0u32);
         loop {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::flock::Flock;
+use super::dataset::Dataset;
 use super::timing::{Clock, Latency};
 use super::{Done, timed};
 use crate::data::Data;
@@ -18,21 +18,21 @@ use crate::spec::{Bound, Part};
 pub(super) fn run<E: Engine>(
     engine: &E,
     data: &Data,
-    flocks: &mut [Flock],
+    datasets: &mut [Dataset],
     dir: &Path,
     bound: Bound,
     look: impl Fn(&Path) -> Outcome<(u64, u64)>,
 ) -> Outcome<Done> {
     let to = dir.with_extension("copy");
-    let records = |flocks: &[Flock]| flocks.iter().map(Flock::len).sum::<u64>();
-    let before = records(flocks);
+    let records = |datasets: &[Dataset]| datasets.iter().map(Dataset::len).sum::<u64>();
+    let before = records(datasets);
     let (mut latency, mut copies, mut bytes) = (Latency::new(), 0, 0);
     let clock = Clock::start(bound);
     let (mut found, mut busy) = (Vec::new(), 0.0);
     let (beside, during) = timed(|| {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| churn(engine, data, flocks, &done));
+            let writer = scope.spawn(|| churn(engine, data, datasets, &done));
             let copied = (|| {
                 while copies == 0 || clock.goes_on(copies) {
                     let _ = std::fs::remove_dir_all(&to);
@@ -53,7 +53,7 @@ pub(super) fn run<E: Engine>(
         })
     })?;
     let _ = std::fs::remove_dir_all(&to);
-    let after = records(flocks);
+    let after = records(datasets);
     if let Some(odd) = found.iter().find(|f| !(before..=after).contains(&f.0) || f.1 > 0) {
         let text = format!("a copy has {} records, {} damaged; {before} to {after}", odd.0, odd.1);
         return Err(Fault::Failed(text));
@@ -63,18 +63,18 @@ pub(super) fn run<E: Engine>(
     Ok(Done { readers: Some(beside), note: Some(note), ..Done::of(part, during) })
 }
 
-/// CRUD until it is told to end.
+/// CRUD until it is asked to end.
 fn churn<E: Engine>(
     engine: &E,
     data: &Data,
-    flocks: &mut [Flock],
+    datasets: &mut [Dataset],
     done: &AtomicBool,
 ) -> Outcome<Part> {
-    let (count, mut latency, mut ops) = (flocks.len(), Latency::new(), 0);
+    let (count, mut latency, mut ops) = (datasets.len(), Latency::new(), 0);
     let mut session = engine.session()?;
     let clock = Clock::start(Bound { ops: u64::MAX, seconds: f64::INFINITY });
     while !done.load(Ordering::Relaxed) {
-        let Some(quad) = flocks[ops as usize % count].quads(1, true).pop() else { break };
+        let Some(quad) = datasets[ops as usize % count].quads(1, true).pop() else { break };
         let began = Instant::now();
         session.write(|writer| quad.apply(writer, data, &mut Vec::new()))?;
         latency.add(began);

@@ -1,7 +1,7 @@
 //! The state of a chain's node: accounts and storage slots under hashes, and the newest part of a
 //! history. Each transaction, a block, changes some of all and removes what has become old. Three
-//! phases of the same work; a reader holds its snapshot through the second. How a transaction's time,
-//! its calls and the space of the store drift is told by the hundred transactions.
+//! phases of the same work; a reader holds its snapshot through the second. A figure for each
+//! hundred transactions shows how their time, their calls and the store's space drift.
 
 use std::path::Path;
 use std::time::Instant;

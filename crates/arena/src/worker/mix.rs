@@ -4,7 +4,7 @@
 use std::sync::Barrier;
 use std::time::Instant;
 
-use super::flock::{FLOCKS, Flock};
+use super::dataset::{DATASETS, Dataset};
 use super::timing::{Clock, Latency};
 use super::{Done, timed};
 use crate::data::Data;
@@ -26,22 +26,22 @@ struct Turn {
 pub(super) fn run<E: Engine>(
     engine: &E,
     data: &Data,
-    flocks: &mut [Flock],
+    datasets: &mut [Dataset],
     (readers, writers): (u64, u64),
     bound: Bound,
 ) -> Outcome<Done> {
     // Records that no writer deletes meanwhile: the newer half of those that are there.
-    let quiet: Vec<Vec<u64>> = flocks
+    let quiet: Vec<Vec<u64>> = datasets
         .iter()
-        .map(|flock| (flock.len() / 2..flock.len()).map(|i| flock.alive(i)).collect())
+        .map(|dataset| (dataset.len() / 2..dataset.len()).map(|i| dataset.alive(i)).collect())
         .collect();
     if quiet.iter().any(Vec::is_empty) {
         return Err(Fault::Failed("too few records for readers".into()));
     }
-    let mut shares: Vec<Vec<&mut Flock>> = (0..writers).map(|_| Vec::new()).collect();
+    let mut shares: Vec<Vec<&mut Dataset>> = (0..writers).map(|_| Vec::new()).collect();
     if writers > 0 {
-        for (i, flock) in flocks.iter_mut().enumerate() {
-            shares[i % writers as usize].push(flock);
+        for (i, dataset) in datasets.iter_mut().enumerate() {
+            shares[i % writers as usize].push(dataset);
         }
     }
     let start = Barrier::new((readers + writers) as usize);
@@ -105,8 +105,8 @@ fn read<E: Engine>(
     let mut key = [0; KEY_MAX];
     while clock.goes_on(ops) {
         for i in 0..STRIDE {
-            let flock = &quiet[chooser.below(FLOCKS) as usize];
-            let serial = flock[chooser.below(flock.len() as u64) as usize];
+            let dataset = &quiet[chooser.below(DATASETS) as usize];
+            let serial = dataset[chooser.below(dataset.len() as u64) as usize];
             let key = data.key(serial, &mut key);
             let began = (i == 0).then(Instant::now);
             let right =
@@ -126,20 +126,20 @@ fn read<E: Engine>(
 fn write<E: Engine>(
     engine: &E,
     data: &Data,
-    mut flocks: Vec<&mut Flock>,
+    mut datasets: Vec<&mut Dataset>,
     start: &Barrier,
     bound: Bound,
 ) -> Outcome<Turn> {
     let session = engine.session();
     // Deleting stops before it reaches what readers look for.
-    let mut left: Vec<u64> = flocks.iter().map(|flock| flock.len() / 2).collect();
+    let mut left: Vec<u64> = datasets.iter().map(|dataset| dataset.len() / 2).collect();
     start.wait();
     let mut session = session?;
     let (mut latency, mut ops, mut bytes) = (Latency::new(), 0, 0);
     let clock = Clock::start(Bound { ops: u64::MAX, ..bound });
     while clock.goes_on(ops) {
-        let at = ops as usize % flocks.len();
-        let quads = if left[at] > 0 { flocks[at].quads(1, true) } else { Vec::new() };
+        let at = ops as usize % datasets.len();
+        let quads = if left[at] > 0 { datasets[at].quads(1, true) } else { Vec::new() };
         let Some(quad) = quads.first() else { break };
         left[at] -= 1;
         let began = Instant::now();

@@ -4,8 +4,8 @@
 mod audit;
 mod backup;
 mod chain;
+mod dataset;
 mod fence;
-mod flock;
 mod meter;
 mod mix;
 mod reads;
@@ -26,9 +26,9 @@ use crate::peers::{
 use crate::spec::{
     Audit, Bound, Class, Command, Costs, Drift, Part, Pick, Reply, Sample, Shape, Values, Work,
 };
+use dataset::{DATASETS, Dataset};
 use fence::Fence;
 pub(crate) use fence::release;
-use flock::{FLOCKS, Flock};
 use meter::Meter;
 
 /// Records a transaction when a store is filled for later measurements.
@@ -123,11 +123,11 @@ fn obey<E: Engine>(
     }
 }
 
-/// The records of a shape, which the engine is told of. Flocks are equally large, and of a few records, unless these are as large as stores.
+/// The records of a shape, which the engine learns. Datasets are equally large, and of a few records, unless these are as large as stores.
 fn data_of(mut shape: Shape, seed: u64) -> Data {
     peers::expect_values(shape.values);
     if !matches!(shape.values, Values::Fixed(HUGE..)) {
-        shape.records = shape.records.div_ceil(FLOCKS).max(4) * FLOCKS;
+        shape.records = shape.records.div_ceil(DATASETS).max(4) * DATASETS;
     }
     Data::new(shape, seed)
 }
@@ -184,7 +184,7 @@ struct Yard<E> {
     variant: Variant,
     data: Data,
     /// Of the records that are there; none in an empty store.
-    flocks: Vec<Flock>,
+    datasets: Vec<Dataset>,
     /// Measurements so far: each chooses other keys.
     runs: u64,
     /// What is in the tables beside the records, where the work is on several.
@@ -201,8 +201,9 @@ impl<E: Engine> Yard<E> {
         DEVICE.set(meter::device_of(&dir));
         let (engine, about) = E::open(&dir, class, variant)?;
         let engine = Some(engine);
-        let (flocks, index, chain, fence) = (Vec::new(), None, None, None);
-        let yard = Yard { engine, dir, class, variant, data, flocks, runs: 0, index, chain, fence };
+        let (datasets, index, chain, fence) = (Vec::new(), None, None, None);
+        let yard =
+            Yard { engine, dir, class, variant, data, datasets, runs: 0, index, chain, fence };
         Ok((yard, about))
     }
 
@@ -222,7 +223,7 @@ impl<E: Engine> Yard<E> {
     /// Records that there must be.
     fn records(&self) -> u64 {
         let chain = self.chain.as_ref().map_or(0, chain::Chain::records);
-        self.flocks.iter().map(Flock::len).sum::<u64>() + chain
+        self.datasets.iter().map(Dataset::len).sum::<u64>() + chain
     }
 
     fn engine(&self) -> Outcome<&E> {
@@ -236,7 +237,7 @@ impl<E: Engine> Yard<E> {
         }
         std::fs::remove_dir_all(&self.dir).map_err(Fault::of("remove the old store"))?;
         std::fs::create_dir_all(&self.dir).map_err(Fault::of("create the directory"))?;
-        (self.flocks, self.index, self.chain) = (Vec::new(), None, None);
+        (self.datasets, self.index, self.chain) = (Vec::new(), None, None);
         self.engine = Some(E::open(&self.dir, self.class, self.variant)?.0);
         Ok(())
     }
@@ -251,7 +252,7 @@ impl<E: Engine> Yard<E> {
         let engine = self.engine.as_ref().ok_or_else(not_open)?;
         let batch = batch.min(engine.largest_transaction());
         let done = writes::load(&mut engine.session()?, &self.data, sorted, batch)?;
-        self.flocks = Flock::all(self.data.shape.records);
+        self.datasets = Dataset::all(self.data.shape.records);
         Ok(done)
     }
 
@@ -260,7 +261,7 @@ impl<E: Engine> Yard<E> {
         engine.open_tables()?;
         let mut index = tables::Index::new(self.data.shape.records, rows);
         let done = tables::load(&mut engine.session()?, &self.data, &mut index, batch)?;
-        self.flocks = Flock::all(self.data.shape.records);
+        self.datasets = Dataset::all(self.data.shape.records);
         self.index = Some(index);
         Ok(done)
     }
@@ -282,7 +283,7 @@ impl<E: Engine> Yard<E> {
             if matches!(work, Work::Insert { .. } | Work::Sleeper { .. }) {
                 self.fill()?;
             }
-        } else if self.flocks.is_empty() {
+        } else if self.datasets.is_empty() {
             return Err(Fault::Failed("the store is empty".into()));
         }
         self.runs += 1;
@@ -323,20 +324,22 @@ impl<E: Engine> Yard<E> {
             _ => {}
         }
         let engine = self.engine.as_ref().ok_or_else(not_open)?;
-        let (data, flocks) = (&self.data, &mut self.flocks);
+        let (data, datasets) = (&self.data, &mut self.datasets);
         match work {
-            Work::Sleeper { quads } => sleeper::run(engine, data, flocks, &self.dir, quads, bound),
+            Work::Sleeper { quads } => {
+                sleeper::run(engine, data, datasets, &self.dir, quads, bound)
+            }
             Work::Chain { accounts, changes } => {
                 let chain = self.chain.insert(chain::Chain::new(accounts, changes));
                 chain::run(engine, chain, &self.dir, bound)
             }
             Work::Mix { readers, writers } => {
-                mix::run(engine, data, flocks, (readers, writers.min(FLOCKS)), bound)
+                mix::run(engine, data, datasets, (readers, writers.min(DATASETS)), bound)
             }
             Work::Backup => {
                 let (class, variant) = (self.class, self.variant);
                 let look = |dir: &Path| inspect(&E::open(dir, class, variant)?.0);
-                backup::run(engine, data, flocks, &self.dir, bound, look)
+                backup::run(engine, data, datasets, &self.dir, bound, look)
             }
             _ => self.in_session(work, bound),
         }
@@ -352,37 +355,40 @@ impl<E: Engine> Yard<E> {
     /// Work of this thread alone.
     fn in_session(&mut self, work: Work, bound: Bound) -> Outcome<Done> {
         let engine = self.engine.as_ref().ok_or_else(not_open)?;
-        let (data, flocks) = (&self.data, &mut self.flocks);
+        let (data, datasets) = (&self.data, &mut self.datasets);
         let session = &mut engine.session()?;
         let seed = self.runs;
         let index = self.index.as_mut();
         let index = index.ok_or_else(|| Fault::Failed("the store has no further tables".into()));
-        let keys = |flocks: &[Flock], pick| reads::Keys::new(data, flocks, pick, bound.ops, seed);
+        let keys =
+            |datasets: &[Dataset], pick| reads::Keys::new(data, datasets, pick, bound.ops, seed);
         match work {
-            Work::Set => writes::insert(session, data, flocks, 1, bound),
-            Work::Get { pick, long } => reads::get(session, data, &keys(flocks, pick), long, bound),
+            Work::Set => writes::insert(session, data, datasets, 1, bound),
+            Work::Get { pick, long } => {
+                reads::get(session, data, &keys(datasets, pick), long, bound)
+            }
             Work::GetMany { count } => {
-                let keys = keys(flocks, Pick::Uniform);
+                let keys = keys(datasets, Pick::Uniform);
                 reads::get_many(session, data, &keys, count as usize, bound)
             }
             Work::Begin => engine.begins_snapshots().and_then(|()| reads::begin(session, bound)),
             Work::Iterate => {
-                let records = flocks.iter().map(Flock::len).sum();
+                let records = datasets.iter().map(Dataset::len).sum();
                 reads::iterate(session, records, bound)
             }
             Work::Range { count } => {
-                reads::range::<E>(session, &keys(flocks, Pick::Uniform), count, bound)
+                reads::range::<E>(session, &keys(datasets, Pick::Uniform), count, bound)
             }
-            Work::Crud => writes::crud(session, data, flocks, (1, None), bound),
-            Work::Batch { quads } => writes::crud(session, data, flocks, (quads, None), bound),
-            Work::Paced { rate } => writes::crud(session, data, flocks, (1, Some(rate)), bound),
-            Work::Delete => writes::remove(session, data, flocks, (1, 1), bound),
-            Work::Insert { batch, .. } => writes::insert(session, data, flocks, batch, bound),
+            Work::Crud => writes::crud(session, data, datasets, (1, None), bound),
+            Work::Batch { quads } => writes::crud(session, data, datasets, (quads, None), bound),
+            Work::Paced { rate } => writes::crud(session, data, datasets, (1, Some(rate)), bound),
+            Work::Delete => writes::remove(session, data, datasets, (1, 1), bound),
+            Work::Insert { batch, .. } => writes::insert(session, data, datasets, batch, bound),
             Work::Remove { batch } => {
                 let most = engine.largest_removal();
-                writes::remove(session, data, flocks, (batch, most), bound)
+                writes::remove(session, data, datasets, (batch, most), bound)
             }
-            Work::ChangeTables => tables::change(session, data, flocks, index?, bound),
+            Work::ChangeTables => tables::change(session, data, datasets, index?, bound),
             Work::Find { most } => tables::find(session, data, index?, most, (seed, bound)),
             Work::Load { .. }
             | Work::LoadTables { .. }

@@ -1,10 +1,10 @@
 //! Measurements that only read. Throughput is taken without a clock around each operation; the
-//! latencies come from a second pass with an eighth of the operations, on the keys behind those of the
+//! latencies come from a second pass with an eighth of the operations, on the keys after those of the
 //! first: what it read would be cached, also where the store is larger than memory.
 
 use std::time::Instant;
 
-use super::flock::{FLOCKS, Flock};
+use super::dataset::{DATASETS, Dataset};
 use super::timing::{Clock, Latency};
 use super::{Done, timed};
 use crate::data::{Choice, Data, Picker, is_whole};
@@ -28,9 +28,15 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) fn new(data: &Data, flocks: &[Flock], pick: Pick, count: u64, seed: u64) -> Keys {
-        let least = flocks.iter().map(Flock::len).min().unwrap_or(0).max(1);
-        let mut picker = Picker::new(pick, least * FLOCKS, seed);
+    pub(super) fn new(
+        data: &Data,
+        datasets: &[Dataset],
+        pick: Pick,
+        count: u64,
+        seed: u64,
+    ) -> Keys {
+        let least = datasets.iter().map(Dataset::len).min().unwrap_or(0).max(1);
+        let mut picker = Picker::new(pick, least * DATASETS, seed);
         let mut keys = Keys {
             bytes: Vec::new(),
             serials: Vec::new(),
@@ -41,10 +47,10 @@ impl Keys {
         let mut buffer = [0; KEY_MAX];
         for _ in 0..count.clamp(1, KEYS_MAX) {
             let serial = match picker.next() {
-                // The newest of each flock have the highest numbers.
+                // The newest of each dataset have the highest numbers.
                 Choice::There(i) => {
-                    let flock = &flocks[(i % FLOCKS) as usize];
-                    flock.alive(flock.len() - least + i / FLOCKS)
+                    let dataset = &datasets[(i % DATASETS) as usize];
+                    dataset.alive(dataset.len() - least + i / DATASETS)
                 }
                 Choice::Missing(serial) => serial,
             };
@@ -66,7 +72,7 @@ impl Keys {
         self.bytes.chunks_exact(self.len).zip(self.serials.iter().copied())
     }
 
-    /// Again and again all of them, beginning behind the first `done`.
+    /// Again and again all of them, beginning after the first `done`.
     #[inline]
     fn behind(&self, done: u64) -> impl Iterator<Item = (&[u8], u64)> {
         let skipped = done as usize % self.serials.len().max(1);
@@ -277,7 +283,7 @@ pub(super) fn iterate(session: &mut impl Session, records: u64, bound: Bound) ->
     Ok(Done { read_bytes, ..Done::of(latency.into_part(ops, seconds), during) })
 }
 
-/// An operation is a seek with the records behind it.
+/// An operation is a seek with the records after it.
 pub(super) fn range<E: Engine>(
     session: &mut E::Session<'_>,
     keys: &Keys,

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::flock::Flock;
+use super::dataset::Dataset;
 use super::timing::{Clock, Latency};
 use super::writes::shared_quads;
 use super::{Done, timed};
@@ -20,7 +20,7 @@ const LOOKS: u64 = 16;
 /// A store and the work on it.
 struct Work<'w> {
     data: &'w Data,
-    flocks: &'w mut [Flock],
+    datasets: &'w mut [Dataset],
     dir: &'w Path,
     quads: u64,
     /// Transactions of a phase.
@@ -35,7 +35,7 @@ struct Work<'w> {
 pub(super) fn run<E: Engine>(
     engine: &E,
     data: &Data,
-    flocks: &mut [Flock],
+    datasets: &mut [Dataset],
     dir: &Path,
     quads: u64,
     bound: Bound,
@@ -43,7 +43,7 @@ pub(super) fn run<E: Engine>(
     engine.writes_beside_readers()?;
     let mut work = Work {
         data,
-        flocks,
+        datasets,
         dir,
         quads,
         commits: (bound.ops / 3).max(1),
@@ -57,7 +57,7 @@ pub(super) fn run<E: Engine>(
     let (kept, during) = timed(|| {
         work.look();
         work.phase(&mut writer, &clock)?;
-        let serial = work.flocks[0].alive(0);
+        let serial = work.datasets[0].alive(0);
         let key = data.key(serial, &mut [0; KEY_MAX]).to_vec();
         let kept = sleeper.read(|reader| {
             // The oldest record is the first to be deleted: a snapshot goes on showing it.
@@ -87,11 +87,11 @@ impl Work<'_> {
     fn phase(&mut self, writer: &mut impl Session, clock: &Clock) -> Outcome<()> {
         let every = self.commits.div_ceil(LOOKS);
         for i in 1..=self.commits {
-            // What is taken from the flocks must be done.
+            // What is taken from the datasets must be done.
             if !clock.goes_on(self.done) {
                 break;
             }
-            let quads = shared_quads(self.flocks, self.quads);
+            let quads = shared_quads(self.datasets, self.quads);
             if quads.is_empty() {
                 break;
             }

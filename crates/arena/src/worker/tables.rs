@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use super::flock::{Flock, Quad};
+use super::dataset::{Dataset, Quad};
 use super::timing::{Clock, Latency};
 use super::writes::transactions;
 use super::{Done, timed};
@@ -129,15 +129,15 @@ pub(super) fn load(
 pub(super) fn change(
     session: &mut impl Session,
     data: &Data,
-    flocks: &mut [Flock],
+    datasets: &mut [Dataset],
     index: &mut Index,
     bound: Bound,
 ) -> Outcome<Done> {
-    let count = flocks.len();
+    let count = datasets.len();
     transactions(bound, |i| {
-        let flock = &mut flocks[i as usize % count];
-        let Some(quad) = flock.quads(1, true).pop() else { return Ok(None) };
-        let ages = (quad.updated().1.wrapping_sub(1), flock.age_of(quad.deleted()));
+        let dataset = &mut datasets[i as usize % count];
+        let Some(quad) = dataset.quads(1, true).pop() else { return Ok(None) };
+        let ages = (quad.updated().1.wrapping_sub(1), dataset.age_of(quad.deleted()));
         let changes = index.quad(data, &quad, ages);
         session.change(&changes)?;
         Ok(Some(bytes(&changes)))
@@ -169,7 +169,7 @@ pub(super) fn find(
     Ok(Done { read_bytes, ..Done::of(latency.into_part(ops, seconds), during) })
 }
 
-/// Looks one group up and verifies it; tells how many values and bytes there were.
+/// Looks one group up and verifies it; returns how many values and bytes there were.
 fn group_of(
     session: &mut impl Session,
     data: &Data,

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 
 use crate::spec::{Bound, Part};
 
-/// Longest latency that is told apart from longer ones.
+/// Longest latency that has a bucket of its own.
 const LATENCY_MAX_NS: u64 = 600_000_000_000;
 
 /// Says how long to go on.

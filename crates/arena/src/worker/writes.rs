@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::flock::{Flock, Quad};
+use super::dataset::{Dataset, Quad};
 use super::timing::{Clock, Latency};
 use super::{Done, timed};
 use crate::data::Data;
@@ -105,17 +105,17 @@ fn paced(
 pub(super) fn crud(
     session: &mut impl Session,
     data: &Data,
-    flocks: &mut [Flock],
+    datasets: &mut [Dataset],
     (quads, rate): (u64, Option<u64>),
     bound: Bound,
 ) -> Outcome<Done> {
-    let count = flocks.len();
+    let count = datasets.len();
     let rate = rate.map(|rate| u32::try_from(rate.max(1)).unwrap_or(u32::MAX));
     paced(bound, rate.map(|rate| Duration::from_secs(1) / rate), |i| {
         let quads = if quads == 1 {
-            flocks[i as usize % count].quads(1, true)
+            datasets[i as usize % count].quads(1, true)
         } else {
-            shared_quads(flocks, quads)
+            shared_quads(datasets, quads)
         };
         if quads.is_empty() {
             return Ok(None);
@@ -128,11 +128,12 @@ pub(super) fn crud(
     })
 }
 
-/// So many quads from all flocks alike.
-pub(super) fn shared_quads(flocks: &mut [Flock], quads: u64) -> Vec<Quad> {
-    let count = flocks.len() as u64;
+/// So many quads from all datasets alike.
+pub(super) fn shared_quads(datasets: &mut [Dataset], quads: u64) -> Vec<Quad> {
+    let count = datasets.len() as u64;
     let share = |i| quads / count + u64::from(i < quads % count);
-    let taken = flocks.iter_mut().zip(0..).flat_map(|(flock, i)| flock.quads(share(i), false));
+    let taken =
+        datasets.iter_mut().zip(0..).flat_map(|(dataset, i)| dataset.quads(share(i), false));
     taken.collect()
 }
 
@@ -140,14 +141,14 @@ pub(super) fn shared_quads(flocks: &mut [Flock], quads: u64) -> Vec<Quad> {
 pub(super) fn insert(
     session: &mut impl Session,
     data: &Data,
-    flocks: &mut [Flock],
+    datasets: &mut [Dataset],
     batch: u64,
     bound: Bound,
 ) -> Outcome<Done> {
-    let count = flocks.len() as u64;
+    let count = datasets.len() as u64;
     transactions(bound, |i| {
-        let flock = |k| ((i * batch + k) % count) as usize;
-        let serials: Vec<u64> = (0..batch).map(|k| flocks[flock(k)].grow()).collect();
+        let dataset = |k| ((i * batch + k) % count) as usize;
+        let serials: Vec<u64> = (0..batch).map(|k| datasets[dataset(k)].grow()).collect();
         session.write(|writer| put_all(writer, data, serials.iter().copied(), false))?;
         Ok(Some(serials.iter().map(|&serial| data.bytes(serial)).sum()))
     })
@@ -158,16 +159,16 @@ pub(super) fn insert(
 pub(super) fn remove(
     session: &mut impl Session,
     data: &Data,
-    flocks: &mut [Flock],
+    datasets: &mut [Dataset],
     (batch, most): (u64, u64),
     bound: Bound,
 ) -> Outcome<Done> {
-    let count = flocks.len() as u64;
+    let count = datasets.len() as u64;
     let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
     transactions(bound, |i| {
-        let batch = batch.min(flocks.iter().map(|flock| flock.len() - 1).sum());
-        let flock = |k| ((i * batch + k) % count) as usize;
-        let serials: Vec<u64> = (0..batch).filter_map(|k| flocks[flock(k)].shrink()).collect();
+        let batch = batch.min(datasets.iter().map(|dataset| dataset.len() - 1).sum());
+        let dataset = |k| ((i * batch + k) % count) as usize;
+        let serials: Vec<u64> = (0..batch).filter_map(|k| datasets[dataset(k)].shrink()).collect();
         if serials.is_empty() {
             return Ok(None);
         }

@@ -33,7 +33,7 @@ enum Cli {
     Import(import::ImportArgs),
 }
 
-/// Runs `load` or `import`; tells whether it succeeded. The arguments are those of the command line,
+/// Runs `load` or `import`; returns whether it succeeded. The arguments are those of the command line,
 /// from the program's name on.
 ///
 /// # Panics

@@ -9,7 +9,9 @@ use crate::dbi::Table;
 use crate::errors::{Code, Result};
 use crate::guard::entry;
 use crate::txn::{MDB_txn, Work, with_tables, writable};
-use crate::values::{Copied, bytes, give};
+use crate::values::{Copied, Found, bytes, give};
+
+use zubilo::raw::RawCursor;
 
 use super::{MANY, answer, given};
 
@@ -31,7 +33,8 @@ pub(super) unsafe extern "C" fn mdbx_get_ex(
             return Err(Code::BAD_VALSIZE);
         }
         let _own = this.asked(dbi, key, std::ptr::null())?;
-        let mut walk = cursor::walk_on(this, dbi)?;
+        let mut place = RawCursor::default();
+        let mut walk = cursor::look(&mut place, this, dbi)?;
         let found = if walk.seek(sought)? { walk.current()? } else { None };
         let values = if found.is_some() { walk.count()? } else { 0 };
         if !count.is_null() {
@@ -56,7 +59,8 @@ fn replace(
     if flags & !(put::NOOVERWRITE | put::CURRENT | put::APPEND) != 0 {
         return Err(Code::EINVAL);
     }
-    let mut walk = cursor::walk_on(txn, dbi)?;
+    let mut place = RawCursor::default();
+    let mut walk = cursor::look(&mut place, txn, dbi)?;
     let found = if walk.seek(key)? { walk.current()? } else { None };
     if found.is_some() && walk.count()? > 1 {
         return Err(MANY);
@@ -82,13 +86,13 @@ fn replace(
             }
         }
     }
-    drop(walk);
+    let found = found.map(Found::new);
     match found {
         _ if new.is_null() => txn.delete(dbi, key, None)?,
         Some(_) if flags & put::APPEND != 0 => return Err(Code::KEYEXIST),
-        Some((_, value)) if txn.kind(dbi)?.duplicates => {
+        Some(Found { value, .. }) if txn.kind(dbi)?.duplicates => {
             let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
-            let (key, value) = (own_key.keep(key), own_value.keep(value));
+            let (key, value) = (own_key.keep(key), own_value.keep(bytes(&value)?));
             cursor::replace_value(txn, dbi, key, value, bytes(new)?)?;
         }
         _ => txn.put(&Put { dbi, key, flags: flags & put::APPEND }, new)?,

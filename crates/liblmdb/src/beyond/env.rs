@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use zubilo::Geometry;
 
+use crate::compare;
 use crate::env::{MDB_env, env_of};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
@@ -32,11 +33,13 @@ fn set_geometry(
             return Err(Code::EINVAL);
         }
         if lower.is_some() || growth.is_some() || shrink.is_some() {
-            let mut write = opened.store.write()?;
-            let mut geometry = opened.store.info()?.geometry;
-            change(&mut geometry);
-            write.set_geometry(geometry)?;
-            write.commit()?;
+            txn::write_in_turn(opened, || {
+                let mut write = opened.store.write()?;
+                let mut geometry = opened.store.info()?.geometry;
+                change(&mut geometry);
+                write.set_geometry(geometry)?;
+                write.commit()
+            })??;
         }
     } else {
         env.before_open(|geometry, size| {
@@ -81,6 +84,9 @@ pub(super) unsafe extern "C" fn mdbx_env_set_geometry(
 pub(super) unsafe extern "C" fn mdbx_env_close_ex(env: *mut MDB_env, dont_sync: bool) -> c_int {
     entry((), || {
         env_of(env)?;
+        if compare::is_called_back() {
+            return Err(Code(libc::EBUSY));
+        }
         // SAFETY: made by mdb_env_create from a box; by the contract nobody uses it any more.
         let env = unsafe { Box::from_raw(env) };
         env.fatal.store(false, Ordering::Relaxed);

@@ -2,12 +2,12 @@
 
 use std::ffi::{c_int, c_void};
 
-use zubilo::Error;
+use zubilo::{Error, WriteTxn};
 
 use crate::env::{MDB_env, env_of};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, run_lent};
+use crate::txn::{MDB_txn, run_lent, write_in_turn};
 
 type Change = unsafe extern "C" fn(*mut MDB_txn, *mut c_void) -> c_int;
 
@@ -32,7 +32,7 @@ fn update(env: *mut MDB_env, call: Call) -> Result<()> {
     let opened = env_of(env)?.opened()?;
     let mut refused = 0;
     let told = &mut refused;
-    let result = opened.store.update(move |writer| {
+    let change = move |writer: &mut WriteTxn| {
         // Whole, not its fields: it is what may go to another thread.
         let call = &call;
         let code = run_lent(call.env, writer, |txn| call.run(txn));
@@ -43,7 +43,8 @@ fn update(env: *mut MDB_env, call: Call) -> Result<()> {
                 Err(Error::Stopped)
             }
         }
-    });
+    };
+    let result = write_in_turn(opened, || opened.store.update(change))?;
     match (result, refused) {
         (Ok(()), _) => Ok(()),
         (Err(_), code) if code != 0 => Err(Code(code)),

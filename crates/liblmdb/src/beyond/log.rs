@@ -2,8 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Arguments;
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use zubilo::Level;
 
@@ -26,10 +25,14 @@ const AUDIT: c_int = 2;
 
 static LEVEL: AtomicI32 = AtomicI32::new(WARN);
 static FLAGS: AtomicI32 = AtomicI32::new(0);
-static LOGGER: Mutex<Option<Logger>> = Mutex::new(None);
+/// The program's function, or null. No lock: a child may be forked while another thread holds it.
+static LOGGER: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-fn logger() -> MutexGuard<'static, Option<Logger>> {
-    LOGGER.lock().unwrap_or_else(PoisonError::into_inner)
+fn logger() -> Option<Logger> {
+    let function = LOGGER.load(Ordering::Acquire);
+    // SAFETY: a function is an address, and the option of one is null where there is none; only such
+    // options are stored.
+    unsafe { std::mem::transmute::<*mut c_void, Option<Logger>>(function) }
 }
 
 /// Whether stores opened now are to be checked after each commit.
@@ -37,27 +40,29 @@ pub(crate) fn audits() -> bool {
     FLAGS.load(Ordering::Relaxed) & AUDIT != 0
 }
 
-/// Hands a message to the program's function, if there is one that wants it.
-pub(crate) fn tell(level: Level, message: Arguments<'_>) {
-    let number = match level {
+fn number_of(level: Level) -> c_int {
+    match level {
         Level::Error => ERROR,
         Level::Warn => WARN,
         Level::Info => NOTICE,
         _ => DEBUG,
-    };
-    if number <= LEVEL.load(Ordering::Relaxed) {
-        let logger = *logger();
-        if let Some(logger) = logger {
-            call(logger, number, message);
-        }
     }
 }
 
-/// The same; without such a function to the standard error output.
-pub(crate) fn tell_anyway(message: Arguments<'_>) {
-    let logger = *logger();
-    match logger {
-        Some(logger) => call(logger, ERROR, message),
+/// Hands a message to the program's function, if there is one that wants it.
+pub(crate) fn tell(level: Level, message: Arguments<'_>) {
+    let number = number_of(level);
+    if number <= LEVEL.load(Ordering::Relaxed)
+        && let Some(logger) = logger()
+    {
+        call(logger, number, message);
+    }
+}
+
+/// The same, be it that the function wants less; without one to the standard error output.
+pub(crate) fn tell_anyway(level: Level, message: Arguments<'_>) {
+    match logger() {
+        Some(logger) => call(logger, number_of(level), message),
         None => eprintln!("liblmdb on Zubilo: {message}"),
     }
 }
@@ -80,7 +85,6 @@ pub(super) unsafe extern "C" fn mdbx_setup_debug(
     function: Option<Logger>,
 ) -> c_int {
     entry_or((), -1, || {
-        let mut logger = logger();
         let before = LEVEL.load(Ordering::Relaxed) << 16 | FLAGS.load(Ordering::Relaxed) & 0xffff;
         if level != KEEP {
             LEVEL.store(level.clamp(0, 7), Ordering::Relaxed);
@@ -90,7 +94,8 @@ pub(super) unsafe extern "C" fn mdbx_setup_debug(
         }
         // All bits set: the function stays.
         if function.is_none_or(|function| function as usize != usize::MAX) {
-            *logger = function;
+            let function = function.map_or(std::ptr::null_mut(), |f| f as *mut c_void);
+            LOGGER.store(function, Ordering::Release);
         }
         before
     })

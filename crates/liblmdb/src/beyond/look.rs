@@ -88,7 +88,7 @@ pub(super) unsafe extern "C" fn mdbx_env_pgwalk(
 ) -> c_int {
     entry(txn, || {
         let visitor = visitor.ok_or(Code::EINVAL)?;
-        let store = &live(txn)?.env()?.opened()?.store;
+        let store = &live(txn)?.env()?.newest()?.store;
         let page_size = store.page_size() as u64;
         let mut told = 0;
         let walked = store.walk_pages(&mut |page| {
@@ -127,7 +127,7 @@ pub(super) unsafe extern "C" fn zubilo_check(
 ) -> c_int {
     entry(env, || {
         let mut told = 0;
-        let checked = env_of(env)?.opened()?.store.check(&mut go_on(progress, context, &mut told));
+        let checked = env_of(env)?.newest()?.store.check(&mut go_on(progress, context, &mut told));
         let report = match checked {
             Ok(report) => report,
             Err(_) if told != 0 => return Err(Code(told)),
@@ -194,7 +194,7 @@ pub(super) struct zubilo_info {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn zubilo_env_info(env: *mut MDB_env, out: *mut zubilo_info) -> c_int {
     entry(env, || {
-        let store = &env_of(env)?.opened()?.store;
+        let store = &env_of(env)?.newest()?.store;
         let (info, space) = (store.info()?, store.space()?);
         put_out(
             out,

@@ -1,15 +1,16 @@
 //! What the C interface has beyond LMDB's: `zubilo.h`. Names and arguments are libmdbx's where it has
 //! the function.
 
+mod counters;
 mod data;
 mod env;
 mod group;
 mod log;
 mod look;
-mod marks;
 mod options;
 mod slow;
 mod tables;
+mod user_metadata;
 
 use std::ffi::c_int;
 

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_uint};
 
 use zubilo::ReaderInfo;
 
+use crate::compare::Busy;
 use crate::env::{FIRST_TXN, MDB_env, env_of};
 use crate::errors::Result;
 use crate::guard::{entry, entry_or};
@@ -32,13 +33,14 @@ impl Slow {
     fn call(
         self,
         env: *mut MDB_env,
-        txn: *const MDB_txn,
+        (txn, busy): (*const MDB_txn, &Busy),
         reader: &ReaderInfo,
         (space, retry): (u64, c_int),
     ) -> c_int {
         let (pid, thread) = (reader.pid as libc::pid_t, reader.thread);
         let gap = c_uint::try_from(reader.lag).unwrap_or(c_uint::MAX);
         let (reads, space) = (reader.txn.0.saturating_sub(FIRST_TXN), space as usize);
+        let _called = busy.set();
         // SAFETY: the program gave the function for this.
         unsafe {
             match self {
@@ -82,7 +84,8 @@ fn has_room(txn: &mut MDB_txn, more: i64) -> Result<bool> {
 /// Has the program see to readers until there is room.
 fn ask(txn: &mut MDB_txn, slow: Slow, more: i64) -> Result<bool> {
     let store = &txn.env()?.opened()?.store;
-    let (handle, writing): (*mut MDB_env, *const MDB_txn) = (txn.env_handle(), txn);
+    let (handle, busy) = (txn.env_handle(), txn.busy.clone());
+    let writing: (*const MDB_txn, &Busy) = (txn, &busy);
     let mut last = None;
     let mut asked = 0;
     let enough = loop {

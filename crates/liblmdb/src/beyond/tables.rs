@@ -211,7 +211,7 @@ pub(super) unsafe extern "C" fn zubilo_stat(
                 run_pages: stats.run_pages,
                 value_pages: stats.value_pages,
                 modified: stats.modified.0.saturating_sub(FIRST_TXN),
-                // That of the tree of names is a mark of this library.
+                // That of the tree of names is a counter of this library.
                 sequence: if dbi == crate::abi::MAIN_DBI { 0 } else { info.sequence },
                 flags: dbi::flags_of(&info) | if info.counted { COUNTED } else { 0 },
                 alignment: c_uint::from(info.alignment),

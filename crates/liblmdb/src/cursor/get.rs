@@ -2,15 +2,15 @@
 
 use std::ffi::{c_int, c_uint};
 
-use zubilo::raw::{RawPair, RawStand};
+use zubilo::raw::{RawAt, RawNote, RawPair, RawStand};
 
 use crate::abi::MDB_val;
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::MDB_txn;
-use crate::values::{bytes, give};
+use crate::txn::{MDB_txn, Work, txn_of};
+use crate::values::{Found, bytes, give, pass, val};
 
-use super::{MDB_cursor, Note, cursor_of};
+use super::{MDB_cursor, Walk, cursor_of};
 
 /// What programs ask for.
 pub(super) mod op {
@@ -38,58 +38,51 @@ pub(super) mod op {
 impl MDB_cursor {
     /// A step forward or back, or to an end.
     #[inline]
-    fn go(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
-        if self.note != Note::Nothing {
+    fn go(&mut self, txn: &mut MDB_txn, how: u32) -> Result<Found> {
+        let mut walk = self.walk(txn)?;
+        if walk.note() != RawNote::Nothing {
             return self.go_noted(txn, how);
         }
-        let walk = self.walk(txn)?;
         let found = match how {
             op::NEXT => walk.step()?,
             op::PREV => walk.step_back()?,
-            op::NEXT_NODUP => return self.go_to_key(txn),
+            op::NEXT_NODUP => return go_to_key(walk),
             op::PREV_NODUP => walk.prev_key()?,
             op::NEXT_DUP => walk.next_value()?,
             op::PREV_DUP => walk.prev_value()?,
             op::FIRST => walk.first()?,
             _ => walk.last()?,
         };
-        found.ok_or(Code::NOTFOUND)
-    }
-
-    fn go_to_key(&mut self, txn: &mut MDB_txn) -> Result<RawPair<'static>> {
-        let found = self.walk(txn)?.next_key()?;
-        if found.is_none() && self.walk.stand() == RawStand::Placed {
-            // Further values of the last key do not come after that.
-            self.note = Note::Ended;
-        }
-        found.ok_or(Code::NOTFOUND)
+        told(found)
     }
 
     #[cold]
-    fn go_noted(&mut self, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
+    fn go_noted(&mut self, txn: &mut MDB_txn, how: u32) -> Result<Found> {
         let forward = matches!(how, op::NEXT | op::NEXT_DUP | op::NEXT_NODUP);
-        if self.note == Note::Ended && forward {
+        let mut walk = self.walk(txn)?;
+        let note = walk.note();
+        if note == RawNote::Ended && forward {
             return Err(Code::NOTFOUND);
         }
-        let missed = std::mem::take(&mut self.note) == Note::Missed;
-        if missed && matches!(how, op::NEXT | op::NEXT_DUP) {
-            return self.walk(txn)?.first_value()?.ok_or(Code::NOTFOUND);
+        walk.set_note(RawNote::Nothing);
+        if note == RawNote::Missed && matches!(how, op::NEXT | op::NEXT_DUP) {
+            return told(walk.first_value()?);
         }
         self.go(txn, how)
     }
 
-    fn seek(&mut self, txn: &mut MDB_txn, key: &[u8], exact: bool) -> Result<RawPair<'static>> {
+    fn seek(&mut self, txn: &mut MDB_txn, key: &[u8], exact: bool) -> Result<Found> {
         if key.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }
-        self.note = Note::Nothing;
-        let walk = self.walk(txn)?;
+        let mut walk = self.walk(txn)?;
+        walk.set_note(RawNote::Nothing);
         let found = walk.seek(key)?;
         if exact && !found {
             return self.missed(txn);
         }
         match walk.current()? {
-            Some(found) => Ok(found),
+            Some(found) => Ok(Found::new(found)),
             None => self.missed(txn),
         }
     }
@@ -98,10 +91,10 @@ impl MDB_cursor {
     #[cold]
     fn missed<T>(&mut self, txn: &mut MDB_txn) -> Result<T> {
         let empty = txn.info(self.dbi)?.stats.entries == 0;
-        let walk = self.walk(txn)?;
+        let mut walk = self.walk(txn)?;
         match walk.stand() {
             _ if empty => walk.leave(),
-            RawStand::Placed if walk.count()? > 1 => self.note = Note::Missed,
+            RawStand::Placed if walk.count()? > 1 => walk.set_note(RawNote::Missed),
             _ => {}
         }
         Err(Code::NOTFOUND)
@@ -113,19 +106,19 @@ impl MDB_cursor {
         key: &[u8],
         value: &[u8],
         exact: bool,
-    ) -> Result<RawPair<'static>> {
+    ) -> Result<Found> {
         if !txn.kind(self.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
         if key.is_empty() {
             return Err(Code::BAD_VALSIZE);
         }
-        self.note = Note::Nothing;
-        let walk = self.walk(txn)?;
+        let mut walk = self.walk(txn)?;
+        walk.set_note(RawNote::Nothing);
         if let Some((_, own)) = walk.seek_pair(key, value, exact)?
             && (!value.is_empty() || own.is_empty() || walk.count()? == 1)
         {
-            return walk.under()?.ok_or(Code::NOTFOUND);
+            return told(walk.under()?);
         }
         if !walk.seek(key)? {
             return self.missed(txn);
@@ -145,20 +138,19 @@ impl MDB_cursor {
     }
 
     /// What it stands on.
-    fn here(&mut self, txn: &mut MDB_txn) -> Result<RawPair<'static>> {
-        self.valued(txn)?.current()?.ok_or(Code::NOTFOUND)
+    fn here(&mut self, txn: &mut MDB_txn) -> Result<Found> {
+        told(self.valued(txn)?.current()?)
     }
 
-    fn edge_value(&mut self, txn: &mut MDB_txn, last: bool) -> Result<RawPair<'static>> {
+    fn edge_value(&mut self, txn: &mut MDB_txn, last: bool) -> Result<Found> {
         if self.walk(txn)?.stand() == RawStand::Nowhere {
             return Err(Code::EINVAL);
         }
         if !txn.kind(self.dbi)?.duplicates {
             return Err(Code::INCOMPATIBLE);
         }
-        let walk = self.valued(txn)?;
-        let found = if last { walk.last_value()? } else { walk.first_value()? };
-        found.ok_or(Code::NOTFOUND)
+        let mut walk = self.valued(txn)?;
+        told(if last { walk.last_value()? } else { walk.first_value()? })
     }
 
     /// Values that lie together.
@@ -167,7 +159,7 @@ impl MDB_cursor {
         txn: &mut MDB_txn,
         how: u32,
         (to_key, to_data): (*mut MDB_val, *mut MDB_val),
-    ) -> Result<RawPair<'static>> {
+    ) -> Result<Found> {
         let kind = txn.kind(self.dbi)?;
         if how == op::GET_MULTIPLE && self.walk(txn)?.stand() == RawStand::Nowhere {
             return Err(Code::EINVAL);
@@ -175,37 +167,52 @@ impl MDB_cursor {
         if !kind.fixed {
             return Err(Code::INCOMPATIBLE);
         }
-        // The first step of all is told, also where it leads to no more than that.
-        let told = |(key, value): RawPair<'_>| {
-            give(to_key, key);
-            give(to_data, value);
+        // The first step of all gives its record, also where it leads to no more than that.
+        let give_both = |found: Found| {
+            pass(to_key, found.key);
+            pass(to_data, found.value);
         };
         let key = match how {
-            op::GET_MULTIPLE => self.here(txn)?.0,
+            op::GET_MULTIPLE => self.here(txn)?.key,
             op::NEXT_MULTIPLE => {
                 let found = self.go(txn, op::NEXT_DUP)?;
                 if self.walk(txn)?.count()? == 1 {
-                    told(found);
+                    give_both(found);
                     return Err(Code::NOTFOUND);
                 }
-                found.0
+                found.key
             }
             _ => {
                 let key = match self.walk(txn)?.stand() {
                     RawStand::Nowhere => {
                         let found = self.go(txn, op::LAST)?;
-                        told(found);
-                        found.0
+                        give_both(found);
+                        found.key
                     }
-                    _ => self.here(txn)?.0,
+                    _ => self.here(txn)?.key,
                 };
                 let values = self.walk(txn)?.multiple_before()?.ok_or(Code::NOTFOUND)?;
-                return Ok((key, values));
+                return Ok(Found { key, value: val(values) });
             }
         };
         let values = self.walk(txn)?.multiple()?.ok_or(Code::NOTFOUND)?;
-        Ok((key, values))
+        Ok(Found { key, value: val(values) })
     }
+}
+
+/// What a move has found.
+#[inline]
+fn told(found: Option<RawPair<'_>>) -> Result<Found> {
+    found.map(Found::new).ok_or(Code::NOTFOUND)
+}
+
+fn go_to_key(mut walk: RawAt<'_>) -> Result<Found> {
+    let found = walk.next_key()?;
+    if found.is_none() && walk.stand() == RawStand::Placed {
+        // Further values of the last key do not come after that.
+        walk.set_note(RawNote::Ended);
+    }
+    told(found)
 }
 
 /// Which of key and value an operation gives.
@@ -218,10 +225,11 @@ enum Gives {
 
 #[inline(always)]
 fn get(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: u32) -> Result<()> {
-    // By far the most frequent: within a leaf of a read transaction. A cursor has it while its
-    // transaction lives and may work only; see `RawCursor::quick_step`.
+    // By far the most frequent: within a leaf of a read transaction; see `RawCursor::quick_step`.
     if how == op::NEXT
-        && let Some((next_key, value)) = cursor.walk.quick_step()
+        && let Walk::Read(walk) = &mut cursor.walk
+        && let Ok(MDB_txn { work: Work::Read(read), .. }) = txn_of(cursor.txn)
+        && let Some((next_key, value)) = walk.quick_step(read)
     {
         give(key, next_key);
         give(data, value);
@@ -251,13 +259,18 @@ fn get_any(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: 
         op::SET_KEY => (cursor.seek(txn, bytes(key)?, true)?, Gives::Both),
         op::SET_RANGE => (cursor.seek(txn, bytes(key)?, false)?, Gives::Both),
         op::GET_CURRENT => {
-            if cursor.note == Note::Missed
-                && let Some(next) = cursor.walk(txn)?.key()?
+            let here = cursor.here(txn);
+            let mut walk = cursor.walk(txn)?;
+            let nothing = here.as_ref().is_err_and(|code| *code == Code::NOTFOUND);
+            let valueless = walk.note() == RawNote::Missed || nothing;
+            if valueless
+                && walk.stand() == RawStand::Placed
+                && let Some(next) = walk.key()?
             {
                 // LMDB tells the key before it finds that there is no value.
                 give(key, next);
             }
-            (cursor.here(txn)?, Gives::Both)
+            (here?, Gives::Both)
         }
         op::GET_BOTH | op::GET_BOTH_RANGE => {
             plain()?;
@@ -290,19 +303,19 @@ fn get_any(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: 
         Gives::KeyOfOne => cursor.walk(txn)?.count()? == 1,
     };
     if with_key {
-        give(key, found.0);
+        pass(key, found.key);
     }
-    give(data, found.1);
+    pass(data, found.value);
     Ok(())
 }
 
 /// Without duplicates LMDB steps from key to key.
-fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<RawPair<'static>> {
+fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<Found> {
     let plain = !txn.kind(cursor.dbi)?.duplicates;
     if how == op::PREV_DUP && !plain && cursor.walk(txn)?.stand() == RawStand::Nowhere {
-        // There is no value before it; where it would have come from is behind all of them.
-        let last = cursor.go(txn, op::LAST)?.0;
-        cursor.walk(txn)?.seek_behind(last)?;
+        // There is no value before it; where it would have come from is after all of them.
+        let last = cursor.go(txn, op::LAST)?.key;
+        cursor.walk(txn)?.seek_behind(bytes(&last)?)?;
         return Err(Code::NOTFOUND);
     }
     if plain && how == op::NEXT_DUP && cursor.walk(txn)?.is_before() {

@@ -1,9 +1,8 @@
 //! Cursors: positions that outlive changes.
 //!
-//! A cursor stands on a record by a view into the engine's pages. Before a change, and before a
-//! nested transaction, all cursors that it could disturb are parked: they keep key and value and look
-//! them up again when they are used next. One whose record is deleted finds its place at once: before
-//! the next record, which its first step forward gives.
+//! Those of a write transaction lie in the engine's registry, which keeps them right while tables change and
+//! levels begin and end; here is a number. Those of a read transaction note their record before its snapshot
+//! goes. One whose record is deleted stands before the next record, which its first step forward gives.
 
 mod free;
 mod get;
@@ -13,7 +12,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
-use zubilo::raw::{RawCursor, RawPlace, RawRemoved, RawStand};
+use zubilo::CursorId;
+use zubilo::raw::{RawAt, RawCursor, RawNote, RawStand, TableRef};
 
 use self::free::FreeList;
 pub(crate) use self::write::replace_value;
@@ -31,22 +31,17 @@ pub(crate) struct MDB_cursor {
     /// The transaction that opened it; null after its end.
     txn: *mut MDB_txn,
     dbi: MDB_dbi,
-    walk: RawCursor,
-    note: Note,
-    /// Where it stood when the nested transactions began that live now.
-    shadows: Vec<(RawPlace, Note)>,
+    walk: Walk,
     free: Option<Box<FreeList>>,
 }
 
-/// What LMDB's cursors remember of their last step, beside the place.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Note {
-    #[default]
-    Nothing,
-    /// It is on a key with several values because the one that was sought is not there: on none of them.
-    Missed,
-    /// It was to leave the last key, but there is no other.
-    Ended,
+/// Where a cursor is kept.
+#[expect(clippy::large_enum_variant, reason = "lies on the heap, with its handle")]
+enum Walk {
+    /// Of a read transaction, or of none.
+    Read(RawCursor),
+    /// In the registry of the write transaction.
+    Write(CursorId),
 }
 
 impl MDB_cursor {
@@ -58,22 +53,34 @@ impl MDB_cursor {
         live(MDB_txn::innermost(self.txn))
     }
 
-    /// The cursor at its place.
-    #[inline]
-    fn walk<'c>(&'c mut self, txn: &mut MDB_txn) -> Result<&'c mut RawCursor> {
-        if !self.walk.is_attached() {
-            self.attach(txn)?;
+    /// The cursor, to be placed: the table behind its handle may be another one than before.
+    fn place<'c>(&'c mut self, txn: &'c mut MDB_txn) -> Result<&'c mut RawCursor> {
+        match &mut self.walk {
+            Walk::Read(cursor) => Ok(cursor),
+            Walk::Write(id) => {
+                let target = txn.target(self.dbi)?;
+                let writer = txn.writer_of_put()?;
+                writer.raw_set_table(*id, target)?;
+                Ok(writer.raw_cursor(*id)?)
+            }
         }
-        Ok(&mut self.walk)
     }
 
-    fn attach(&mut self, txn: &mut MDB_txn) -> Result<()> {
-        attach(&mut self.walk, txn, self.dbi)
+    /// The cursor in its table.
+    #[inline]
+    fn walk<'c>(&'c mut self, txn: &'c mut MDB_txn) -> Result<RawAt<'c>> {
+        match &mut self.walk {
+            Walk::Read(cursor) => look(cursor, txn, self.dbi),
+            Walk::Write(id) => {
+                let target = txn.target(self.dbi)?;
+                Ok(txn.writer_of_put()?.raw_at(*id, target)?)
+            }
+        }
     }
 
     /// The cursor where it stands on a record or beside one.
-    fn placed<'c>(&'c mut self, txn: &mut MDB_txn) -> Result<&'c mut RawCursor> {
-        let walk = self.walk(txn)?;
+    fn placed<'c>(&'c mut self, txn: &'c mut MDB_txn) -> Result<RawAt<'c>> {
+        let mut walk = self.walk(txn)?;
         match walk.stand() {
             RawStand::Nowhere => Err(Code::EINVAL),
             RawStand::End => Err(Code::NOTFOUND),
@@ -82,26 +89,18 @@ impl MDB_cursor {
     }
 
     /// The same, where it stands on a value, if its key has several.
-    fn valued<'c>(&'c mut self, txn: &mut MDB_txn) -> Result<&'c mut RawCursor> {
-        let missed = self.note == Note::Missed;
+    fn valued<'c>(&'c mut self, txn: &'c mut MDB_txn) -> Result<RawAt<'c>> {
         match self.placed(txn)? {
-            _ if missed => Err(Code::EINVAL),
+            walk if walk.note() == RawNote::Missed => Err(Code::EINVAL),
             walk => Ok(walk),
         }
     }
 
-    /// Gives up its view before a change.
-    fn park(&mut self) -> Result<()> {
-        if self.note == Note::Ended {
-            self.note = Note::Nothing;
-        }
-        Ok(self.walk.park()?)
-    }
-
-    /// To nowhere.
+    /// Gives up its place in a read transaction.
     fn leave(&mut self) {
-        self.note = Note::Nothing;
-        self.walk.leave();
+        if let Walk::Read(walk) = &mut self.walk {
+            walk.leave();
+        }
     }
 
     pub(crate) fn txn(&self) -> *mut MDB_txn {
@@ -109,19 +108,20 @@ impl MDB_cursor {
     }
 }
 
-fn attach(walk: &mut RawCursor, txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
+/// A cursor, which is in no registry, in its table.
+#[inline]
+pub(crate) fn look<'c>(
+    cursor: &'c mut RawCursor,
+    txn: &'c mut MDB_txn,
+    dbi: MDB_dbi,
+) -> Result<RawAt<'c>> {
     txn.table(dbi)?;
     let table = txn.slots.get(dbi as usize).and_then(|slot| slot.known());
     match (&txn.work, table) {
-        (Work::Read(read), Some(Table::Read(table))) => {
-            // SAFETY: at the end of the transaction and when it is reset the cursor gives up its
-            // view, see `detach_all` and `park_all`.
-            Ok(unsafe { walk.attach_read(read, table) }?)
-        }
+        (Work::Read(read), Some(Table::Read(table))) => Ok(read.raw_at(cursor, table)?),
         (Work::Write(writer), Some(Table::Write(index))) => {
-            // SAFETY: the writer lives, see `MDB_txn::writer`; before each change the cursor gives
-            // up its view, see `park`.
-            Ok(unsafe { walk.attach_write(&**writer, *index) }?)
+            // SAFETY: the writer lives, see `MDB_txn::writer`.
+            Ok(unsafe { &**writer }.raw_look(cursor, *index)?)
         }
         _ => Err(Code::BAD_TXN),
     }
@@ -139,151 +139,21 @@ pub(crate) fn cursor_of<'c>(cursor: *mut MDB_cursor) -> Result<&'c mut MDB_curso
     if found.magic == Magic::CURSOR { Ok(found) } else { Err(Code::EINVAL) }
 }
 
-/// All cursors of a transaction and those around it.
-fn each(txn: &mut MDB_txn, mut run: impl FnMut(&mut MDB_cursor) -> Result<()>) -> Result<()> {
-    let mut level: *mut MDB_txn = txn;
-    // SAFETY: levels outside live as long as those inside; this call is the only one at work.
-    while let Some(this) = unsafe { level.as_mut() } {
-        for cursor in &this.cursors {
-            run(cursor_of(*cursor)?)?;
-        }
-        level = this.outer();
-    }
-    Ok(())
-}
-
-/// Before a change of a table: cursors on it are parked.
-#[inline(always)]
-pub(crate) fn park(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
-    if txn.cursors.is_empty() && txn.outer().is_null() {
-        return Ok(());
-    }
-    park_each(txn, dbi)
-}
-
-fn park_each(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
-    let all = txn.writer_of_put()?.raw_will_spill();
-    each(txn, |cursor| if all || cursor.dbi == dbi { cursor.park() } else { Ok(()) })
-}
-
-/// After a deletion: cursors on what is gone stand before what followed, those of a table that has
-/// become empty nowhere.
-pub(crate) fn deleted(
-    txn: &mut MDB_txn,
-    dbi: MDB_dbi,
-    key: &[u8],
-    value: Option<&[u8]>,
-) -> Result<()> {
-    if txn.cursors.is_empty() && txn.outer().is_null() {
-        return Ok(());
-    }
-    let (worker, table): (*mut MDB_txn, usize) = (txn, txn.target(dbi)?);
-    let empty = txn.info(dbi)?.stats.entries == 0;
-    each(txn, |cursor| {
-        if cursor.dbi != dbi {
-            return Ok(());
-        }
-        if empty {
-            cursor.leave();
-            return Ok(());
-        }
-        // SAFETY: the transaction is alive and borrowed by the caller; `each` holds cursors only.
-        let worker = unsafe { &mut *worker };
-        if cursor.walk.is_parked_on(worker.writer_of_put()?, table, key, value) {
-            cursor.attach(worker)?;
-        }
-        Ok(())
-    })
-}
-
-/// After a deletion in a program's order: as `deleted`.
-pub(crate) fn followed(txn: &mut MDB_txn, dbi: MDB_dbi, removed: &RawRemoved) -> Result<()> {
-    let empty = txn.info(dbi)?.stats.entries == 0;
-    each(txn, |cursor| {
-        match cursor.dbi == dbi {
-            true if empty => cursor.leave(),
-            true => cursor.walk.follow(removed),
-            false => {}
-        }
-        Ok(())
-    })
-}
-
-/// The cursors on a pair, parked, and their places: for a change that puts another value there.
-pub(crate) fn standing_on(
-    txn: &mut MDB_txn,
-    dbi: MDB_dbi,
-    key: &[u8],
-    value: &[u8],
-) -> Result<Vec<(*mut MDB_cursor, RawPlace)>> {
-    park(txn, dbi)?;
-    let mut found = Vec::new();
-    each(txn, |cursor| {
-        if cursor.dbi == dbi && cursor.walk.is_noted(key, Some(value)) {
-            let place = cursor.walk.place()?;
-            found.push((std::ptr::from_mut(cursor), place));
-        }
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-/// Puts cursors back where they were, on the value that is there now.
-pub(crate) fn stand_again(cursors: Vec<(*mut MDB_cursor, RawPlace)>, value: &[u8]) -> Result<()> {
-    for (cursor, place) in cursors {
-        let cursor = cursor_of(cursor)?;
-        cursor.walk.restore(place);
-        cursor.walk.replace_value(value);
-    }
-    Ok(())
-}
-
-/// Before all records of a table are removed: cursors on it are nowhere then.
-pub(crate) fn leave(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<()> {
-    park(txn, dbi)?;
-    each(txn, |cursor| {
-        if cursor.dbi == dbi {
-            cursor.leave();
-        }
-        Ok(())
-    })
-}
-
-/// Before a nested transaction: all cursors remember where they are.
-pub(crate) fn shadow(txn: &mut MDB_txn) -> Result<()> {
-    each(txn, |cursor| {
-        let place = cursor.walk.place()?;
-        cursor.shadows.push((place, cursor.note));
-        Ok(())
-    })
-}
-
-/// The nested transaction has committed: cursors stay where they are.
-pub(crate) fn keep_shadowed(txn: &mut MDB_txn) {
-    let _ = each(txn, |cursor| {
-        cursor.shadows.pop();
-        Ok(cursor.walk.park()?)
-    });
-}
-
-/// The nested transaction was undone: cursors go back to where they were.
-pub(crate) fn restore_shadowed(txn: &mut MDB_txn) {
-    let _ = each(txn, |cursor| {
-        match cursor.shadows.pop() {
-            Some((place, note)) => {
-                cursor.walk.restore(place);
-                cursor.note = note;
-            }
-            None => cursor.leave(),
-        }
-        Ok(())
-    });
-}
-
 /// The end of a write transaction is that of its cursors.
 pub(crate) fn free_all(txn: &mut MDB_txn) {
     for cursor in std::mem::take(&mut txn.cursors) {
+        close(txn, cursor);
         bury(cursor);
+    }
+}
+
+/// Takes a cursor out of the registry of its write transaction.
+fn close(txn: &mut MDB_txn, cursor: *mut MDB_cursor) {
+    if let Ok(found) = cursor_of(cursor)
+        && let Walk::Write(id) = found.walk
+        && let Ok(writer) = txn.writer_of_put()
+    {
+        writer.close_cursor(id);
     }
 }
 
@@ -300,10 +170,17 @@ pub(crate) fn detach_all(txn: &mut MDB_txn) {
 /// The transaction is to pin nothing. Programs walk on with the same cursor when it was renewed.
 pub(crate) fn park_all(txn: &mut MDB_txn) {
     for cursor in &txn.cursors {
-        if let Ok(cursor) = cursor_of(*cursor)
-            && cursor.walk.park().is_err()
-        {
-            cursor.leave();
+        let Ok(cursor) = cursor_of(*cursor) else { continue };
+        let Walk::Read(walk) = &mut cursor.walk else { continue };
+        let table = txn.slots.get(cursor.dbi as usize).and_then(|slot| slot.known());
+        let noted = match (&txn.work, table) {
+            (Work::Read(read), Some(Table::Read(table))) => {
+                read.raw_park_cursor(walk, table).is_ok()
+            }
+            _ => false,
+        };
+        if !noted {
+            walk.leave();
         }
     }
 }
@@ -311,18 +188,39 @@ pub(crate) fn park_all(txn: &mut MDB_txn) {
 /// Asks a cursor at its place.
 pub(crate) fn question(
     cursor: *mut MDB_cursor,
-    ask: fn(&mut RawCursor) -> zubilo::Result<bool>,
+    ask: fn(&mut RawAt<'_>) -> zubilo::Result<bool>,
 ) -> Result<bool> {
     let cursor = cursor_of(cursor)?;
     let txn = cursor.worker()?;
-    Ok(ask(cursor.walk(txn)?)?)
+    Ok(ask(&mut cursor.walk(txn)?)?)
 }
 
-/// A cursor for one look-up; it is not used after the next change.
-pub(crate) fn walk_on(txn: &mut MDB_txn, dbi: MDB_dbi) -> Result<RawCursor> {
-    let mut walk = RawCursor::default();
-    attach(&mut walk, txn, dbi)?;
-    Ok(walk)
+/// Whether its transaction waits for a function of the program's, perhaps in a call with it.
+fn is_busy(cursor: &MDB_cursor) -> bool {
+    !cursor.txn.is_null() && matches!(txn_of(cursor.txn), Err(Code::BAD_TXN))
+}
+
+/// Walks over a table while another one is changed.
+pub(crate) struct Walker {
+    id: CursorId,
+    table: TableRef,
+}
+
+impl Walker {
+    pub(crate) fn new(txn: &mut MDB_txn, table: TableRef) -> Result<Walker> {
+        Ok(Walker { id: txn.writer()?.raw_open_cursor(table), table })
+    }
+
+    /// A copy of the next record.
+    pub(crate) fn next(&mut self, txn: &mut MDB_txn) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        let found = txn.writer()?.raw_at(self.id, self.table)?.step()?;
+        Ok(found.map(|(key, value)| (key.to_vec(), value.to_vec())))
+    }
+
+    pub(crate) fn end(self, txn: &mut MDB_txn) -> Result<()> {
+        txn.writer()?.close_cursor(self.id);
+        Ok(())
+    }
 }
 
 /// Takes a cursor off the list of its transaction.
@@ -331,6 +229,7 @@ fn unlink(cursor: *mut MDB_cursor) {
         && let Ok(txn) = txn_of(found.txn)
     {
         txn.cursors.retain(|other| *other != cursor);
+        close(txn, cursor);
     }
 }
 
@@ -371,21 +270,21 @@ pub(crate) unsafe extern "C" fn mdb_cursor_open(
         let this = if dbi == FREE_DBI { live(txn)? } else { with_tables(txn, dbi)? };
         let free = match dbi {
             FREE_DBI if this.is_write() => return Err(Code::EINVAL),
-            FREE_DBI => Some(Box::new(FreeList::read(&this.env()?.opened()?.store)?)),
+            FREE_DBI => Some(Box::new(FreeList::read(&this.env()?.newest()?.store)?)),
             _ => {
                 this.table(dbi)?;
                 None
             }
         };
-        let made = Box::into_raw(Box::new(MDB_cursor {
-            magic: Magic::CURSOR,
-            txn,
-            dbi,
-            walk: RawCursor::default(),
-            note: Note::Nothing,
-            shadows: Vec::new(),
-            free,
-        }));
+        let walk = match this.is_write() {
+            true => {
+                let target = this.target(dbi)?;
+                Walk::Write(this.writer_of_put()?.raw_open_cursor(target))
+            }
+            false => Walk::Read(RawCursor::default()),
+        };
+        let made =
+            Box::into_raw(Box::new(MDB_cursor { magic: Magic::CURSOR, txn, dbi, walk, free }));
         this.cursors.push(made);
         put_out(cursor, made)
     })
@@ -394,7 +293,7 @@ pub(crate) unsafe extern "C" fn mdb_cursor_open(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mdb_cursor_close(cursor: *mut MDB_cursor) {
     entry_or(cursor, (), || {
-        if cursor_of(cursor).is_ok() {
+        if cursor_of(cursor).is_ok_and(|found| !is_busy(found)) {
             unlink(cursor);
             bury(cursor);
         }
@@ -409,6 +308,9 @@ pub(crate) unsafe extern "C" fn mdb_cursor_renew(
 ) -> c_int {
     entry(txn, || {
         let found = cursor_of(cursor)?;
+        if is_busy(found) {
+            return Err(Code::BAD_TXN);
+        }
         let this = txn_of(txn)?;
         if this.is_write() {
             return Err(Code::EINVAL);
@@ -422,7 +324,7 @@ pub(crate) unsafe extern "C" fn mdb_cursor_renew(
             return Err(Code::EINVAL);
         }
         match found.dbi {
-            FREE_DBI => found.free = Some(Box::new(FreeList::read(&this.env()?.opened()?.store)?)),
+            FREE_DBI => found.free = Some(Box::new(FreeList::read(&this.env()?.newest()?.store)?)),
             dbi => drop(this.table(dbi)?),
         }
         unlink(cursor);

@@ -6,12 +6,12 @@ use crate::abi::{MAX_KEY, MDB_dbi, MDB_val, put};
 use crate::data::{Put, check_value};
 use crate::errors::{Code, Result};
 use crate::guard::entry;
-use crate::txn::{MDB_txn, writes};
-use crate::values::{Copied, bytes, val};
+use crate::txn::{MDB_txn, txn_of, writes};
+use crate::values::{Copied, Found, bytes, val};
 
-use zubilo::raw::{RawCursor, RawPlace};
+use zubilo::raw::{RawCursor, RawNote};
 
-use super::{MDB_cursor, Note, cursor_of, stand_again, standing_on, walk_on};
+use super::{MDB_cursor, cursor_of, look};
 
 impl MDB_cursor {
     fn writer<'t>(&self) -> Result<&'t mut MDB_txn> {
@@ -37,10 +37,11 @@ impl MDB_cursor {
         };
         let done = txn.put(&Put { dbi: self.dbi, key, flags }, data);
         let kind = txn.kind(self.dbi)?;
-        self.note = Note::Nothing;
+        let place = self.place(txn)?;
+        place.set_note(RawNote::Nothing);
         match done {
             Ok(()) if kind.custom => self.place_by_order(txn, key, value)?,
-            Ok(()) => self.walk.place_on(key, kind.duplicates.then_some(value)),
+            Ok(()) => place.place_on(key, kind.duplicates.then_some(value)),
             Err(Code::KEYEXIST) => self.place_on_other(txn, key, value, flags)?,
             Err(_) => {}
         }
@@ -51,9 +52,9 @@ impl MDB_cursor {
     /// have what it has handed in.
     #[cold]
     fn place_by_order(&mut self, txn: &mut MDB_txn, key: &[u8], value: &[u8]) -> Result<()> {
-        self.walk.leave();
+        self.place(txn)?.leave();
         let duplicates = txn.kind(self.dbi)?.duplicates;
-        let walk = self.walk(txn)?;
+        let mut walk = self.walk(txn)?;
         match duplicates {
             true => walk.seek_pair(key, value, true).map(drop)?,
             false => walk.seek(key).map(drop)?,
@@ -71,7 +72,7 @@ impl MDB_cursor {
         flags: c_uint,
     ) -> Result<()> {
         let duplicates = txn.kind(self.dbi)?.duplicates;
-        let walk = self.walk(txn)?;
+        let mut walk = self.walk(txn)?;
         if flags & put::APPEND != 0 {
             // The last record of all.
             walk.last()?;
@@ -96,7 +97,10 @@ impl MDB_cursor {
         data: *mut MDB_val,
         flags: c_uint,
     ) -> Result<()> {
-        let Some((stored, old)) = self.valued(txn)?.current()? else { return Err(Code::NOTFOUND) };
+        let Some(found) = self.valued(txn)?.current()?.map(Found::new) else {
+            return Err(Code::NOTFOUND);
+        };
+        let (stored, old) = (bytes(&found.key)?, bytes(&found.value)?);
         let (mut own_stored, mut own_given) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let (stored, given) = (own_stored.keep(stored), own_given.keep(given));
         let kind = txn.kind(self.dbi)?;
@@ -113,29 +117,34 @@ impl MDB_cursor {
         let value = bytes(data)?;
         check_value(kind, value)?;
         let (value, old) = (own_value.keep(value), own_old.keep(old));
-        let place = self.walk.place()?;
+        let place = self.walk(txn)?.another()?;
         swap(txn, &Put { dbi: self.dbi, key, flags }, place, (stored, old), value)?;
         match kind.custom {
             true => self.place_by_order(txn, key, value)?,
-            false => self.walk.place_on(key, Some(value)),
+            false => self.place(txn)?.place_on(key, Some(value)),
         }
         Ok(())
     }
 
-    /// Stores many values of one size under a key; tells how many it did.
+    /// Whether it can store many values at once, which LMDB looks at before the transaction.
+    fn takes_many(&self) -> Result<()> {
+        if self.txn.is_null() {
+            return Err(Code::BAD_TXN);
+        }
+        let told = txn_of(MDB_txn::innermost(self.txn))?.kind(self.dbi);
+        if told.is_ok_and(|kind| !kind.fixed) { Err(Code::INCOMPATIBLE) } else { Ok(()) }
+    }
+
+    /// Stores many values of one size under a key; returns how many it did.
     fn put_multiple(
         &mut self,
         txn: &mut MDB_txn,
         key: &[u8],
         data: *mut MDB_val,
-        flags: c_uint,
+        (flags, wanted): (c_uint, usize),
     ) -> Result<()> {
         // SAFETY: by the contract there are two: where the first item is, and how many there are.
         let (first, count) = unsafe { (*data, &mut (*data.add(1)).mv_size) };
-        let wanted = std::mem::take(count);
-        if !txn.kind(self.dbi)?.fixed {
-            return Err(Code::INCOMPATIBLE);
-        }
         let total = first.mv_size.checked_mul(wanted).ok_or(Code::BAD_VALSIZE)?;
         // Copied, for they may lie where the first item moves them.
         let all = bytes(&MDB_val { mv_size: total, ..first })?.to_vec();
@@ -168,25 +177,29 @@ impl MDB_cursor {
         if !all {
             self.valued(txn)?;
         }
-        self.note = Note::Nothing;
+        self.place(txn)?.set_note(RawNote::Nothing);
         if txn.kind(self.dbi)?.custom {
-            let walk = self.placed(txn)?;
+            let mut walk = self.placed(txn)?;
             let there = if all { walk.key()?.is_some() } else { walk.under()?.is_some() };
-            let mut walk = RawCursor::at(self.walk.place()?);
+            let place = walk.another()?;
             return match there {
-                true => txn.delete_under(self.dbi, &mut walk, all),
+                true => txn.delete_under(self.dbi, place, all),
                 false => Err(Code::NOTFOUND),
             };
         }
-        let walk = self.placed(txn)?;
+        let mut walk = self.placed(txn)?;
         let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let (key, value) = if all {
-            (walk.key()?.ok_or(Code::NOTFOUND)?, None)
+            (val(walk.key()?.ok_or(Code::NOTFOUND)?), None)
         } else {
-            let (key, value) = walk.under()?.ok_or(Code::NOTFOUND)?;
-            (key, Some(own_value.keep(value)))
+            let found = Found::new(walk.under()?.ok_or(Code::NOTFOUND)?);
+            (found.key, Some(found.value))
         };
-        let key = own_key.keep(key);
+        let key = own_key.keep(bytes(&key)?);
+        let value = match &value {
+            Some(value) => Some(own_value.keep(bytes(value)?)),
+            None => None,
+        };
         txn.delete(self.dbi, key, value)
     }
 }
@@ -195,14 +208,15 @@ impl MDB_cursor {
 fn swap(
     txn: &mut MDB_txn,
     put: &Put<'_>,
-    place: RawPlace,
+    place: RawCursor,
     (stored, old): (&[u8], &[u8]),
     value: &[u8],
 ) -> Result<()> {
     if value == old {
         return Ok(());
     }
-    let standing = standing_on(txn, put.dbi, stored, old)?;
+    let target = txn.target(put.dbi)?;
+    let standing = txn.writer_of_put()?.raw_standing_on(target, stored, old)?;
     let mut again = val(value);
     // The new one first: a table that becomes empty would displace its cursors.
     let same = txn.same_value(put.dbi, value, old)?;
@@ -210,13 +224,14 @@ fn swap(
         txn.put(put, &mut again)?;
     }
     match txn.kind(put.dbi)?.custom {
-        true => txn.delete_under(put.dbi, &mut RawCursor::at(place), false)?,
+        true => txn.delete_under(put.dbi, place, false)?,
         false => txn.delete(put.dbi, put.key, Some(old))?,
     }
     if same {
         txn.put(put, &mut again)?;
     }
-    stand_again(standing, value)
+    txn.writer_of_put()?.raw_stand_again(standing, value);
+    Ok(())
 }
 
 /// Puts `new` in the place of the value `old` of a key, which must be there.
@@ -229,14 +244,16 @@ pub(crate) fn replace_value(
 ) -> Result<()> {
     let kind = txn.kind(dbi)?;
     check_value(kind, new)?;
-    let mut walk = walk_on(txn, dbi)?;
+    let mut place = RawCursor::default();
+    let mut walk = look(&mut place, txn, dbi)?;
     let put = Put { dbi, key, flags: 0 };
     if kind.duplicates {
         // As they are stored: in a program's order others may equal them.
-        let (stored, old) = walk.seek_pair(key, old, true)?.ok_or(Code::NOTFOUND)?;
+        let found = walk.seek_pair(key, old, true)?.ok_or(Code::NOTFOUND)?;
+        let Found { key: stored, value: old } = Found::new(found);
         let (mut own_key, mut own_old) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
-        let (stored, old) = (own_key.keep(stored), own_old.keep(old));
-        let place = walk.place()?;
+        let (stored, old) = (own_key.keep(bytes(&stored)?), own_old.keep(bytes(&old)?));
+        let place = walk.another()?;
         let mut own = Copied::<MAX_KEY>::new();
         return swap(txn, &put, place, (stored, old), own.keep(new));
     }
@@ -244,7 +261,6 @@ pub(crate) fn replace_value(
     if found.is_none_or(|(_, value)| value != old) {
         return Err(Code::NOTFOUND);
     }
-    drop(walk);
     txn.put(&put, &mut val(new))
 }
 
@@ -262,6 +278,12 @@ pub(super) unsafe extern "C" fn mdb_cursor_put(
         }
         let own = key;
         let key = bytes(key)?;
+        let mut wanted = 0;
+        if flags & put::MULTIPLE != 0 {
+            // SAFETY: by the contract there are two values; the second one tells how many were stored.
+            wanted = unsafe { std::mem::take(&mut (*data.add(1)).mv_size) };
+            cursor.takes_many()?;
+        }
         let txn = cursor.writer()?;
         let _own = txn.asked(cursor.dbi, own, data)?;
         // A demand that the key be new, and several items, are for the key that was handed in.
@@ -275,7 +297,7 @@ pub(super) unsafe extern "C" fn mdb_cursor_put(
         }
         match flags & put::MULTIPLE {
             0 => cursor.put(txn, key, data, flags),
-            _ => cursor.put_multiple(txn, key, data, flags),
+            _ => cursor.put_multiple(txn, key, data, (flags, wanted)),
         }
     })
 }

@@ -1,11 +1,10 @@
 //! The handles of an environment.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use zubilo::raw::RawCompare;
-
 use crate::abi::{MAIN_DBI, MDB_dbi};
+use crate::compare::Functions;
 use crate::errors::{Code, Result};
 
 /// First handle of a named table.
@@ -16,9 +15,13 @@ const PRIVATE: u64 = u64::MAX;
 /// What a handle stands for.
 pub(crate) struct Handle {
     name: Box<[u8]>,
-    comparators: Mutex<(Option<RawCompare>, Option<RawCompare>)>,
+    comparators: Mutex<Functions>,
     /// Spares the lock where there are no comparators.
     compared: AtomicBool,
+    /// The table cannot be brought into their order.
+    refused: AtomicBool,
+    /// Flags of an order of keys that a reader has opened the unnamed table with: for its first record.
+    order: AtomicU32,
     /// The count of `Handles::now` from which on transactions see it.
     since: AtomicU64,
     closed: AtomicBool,
@@ -30,6 +33,8 @@ impl Handle {
             name: name.into(),
             comparators: Mutex::default(),
             compared: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+            order: AtomicU32::new(0),
             since: AtomicU64::new(since),
             closed: AtomicBool::new(false),
         }
@@ -50,22 +55,38 @@ impl Handle {
     }
 
     /// The program's comparisons of keys and of values.
-    pub(crate) fn comparators(&self) -> (Option<RawCompare>, Option<RawCompare>) {
+    pub(crate) fn comparators(&self) -> Functions {
         if !self.compared.load(Ordering::Acquire) {
-            return (None, None);
+            return Functions::default();
         }
-        self.comparators.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        *self.comparators.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes them.
-    pub(super) fn compare_by(
-        &self,
-        change: impl FnOnce(&mut Option<RawCompare>, &mut Option<RawCompare>),
-    ) {
+    pub(super) fn compare_by(&self, change: impl FnOnce(&mut Functions)) {
         let mut both = self.comparators.lock().unwrap_or_else(PoisonError::into_inner);
-        let (keys, values) = &mut *both;
-        change(keys, values);
-        self.compared.store(keys.is_some() || values.is_some(), Ordering::Release);
+        change(&mut both);
+        self.refused.store(false, Ordering::Relaxed);
+        self.compared.store(both.is_any(), Ordering::Release);
+    }
+
+    /// Whether the table could not be brought into the order of the functions.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn refuse(&self) {
+        self.refused.store(true, Ordering::Relaxed);
+    }
+
+    /// The order of keys that it is to get with its first record, as flags.
+    #[inline]
+    pub(super) fn order(&self) -> u32 {
+        self.order.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_order(&self, flags: u32) {
+        self.order.store(flags, Ordering::Relaxed);
     }
 }
 

@@ -6,21 +6,23 @@
 //!
 //! The unnamed table is the engine's tree of names, so that a walk shows names beside records, as
 //! in LMDB. Only where it is to have an order or duplicates of its own its records lie in a table
-//! with an empty name; a mark in the tree of names tells so.
+//! with an empty name; the counter of the tree of names says so.
 
 mod handles;
 mod open;
+mod resort;
 mod settings;
 
 use std::sync::Arc;
 
 use zubilo::ReadTxn;
-use zubilo::raw::{NAMES, Named, RawTable, TableInfo};
+use zubilo::raw::{Named, RawTable, TableInfo, TableRef};
 
 pub(crate) use self::handles::{Handle, Handles};
 pub(crate) use self::open::{Shape, open_shaped, rename};
 use crate::abi::{FREE_DBI, MAIN_DBI, MDB_dbi, MDB_val, db};
 use crate::compare;
+use crate::data::check_key;
 use crate::errors::{Code, Result};
 use crate::txn::{MDB_txn, Work};
 use crate::values::bytes;
@@ -28,7 +30,7 @@ use crate::values::bytes;
 /// Name of the table that holds the records of the unnamed one, where that is not the tree of
 /// names. No program can give it: names have at least one byte.
 const NAMELESS: &[u8] = b"";
-/// The mark that says so.
+/// The counter that says so.
 const IN_NAMELESS: u64 = 1;
 
 /// What a transaction has found behind a handle.
@@ -36,7 +38,7 @@ const IN_NAMELESS: u64 = 1;
 #[expect(clippy::large_enum_variant, reason = "lives on the stack, for one call")]
 pub(crate) enum Table {
     Read(RawTable),
-    Write(usize),
+    Write(TableRef),
 }
 
 /// What changes and moves ask of a table each time.
@@ -102,28 +104,30 @@ impl MDB_txn {
 
     /// The engine's number of a table that is to be changed.
     #[inline]
-    pub(crate) fn target(&mut self, dbi: MDB_dbi) -> Result<usize> {
+    pub(crate) fn target(&mut self, dbi: MDB_dbi) -> Result<TableRef> {
         match self.table(dbi)? {
             Table::Write(index) => Ok(*index),
             Table::Read(_) => Err(Code::EACCES),
         }
     }
 
-    /// The same, of a table that is to get a record, and its kind.
+    /// The same, of a table that is to get a record with this key, and its kind.
     #[inline]
-    pub(crate) fn target_of_put(&mut self, dbi: MDB_dbi) -> Result<(usize, Kind)> {
+    pub(crate) fn target_of_put(&mut self, dbi: MDB_dbi, key: &[u8]) -> Result<(TableRef, Kind)> {
         if let Some(slot) = self.slots.get(dbi as usize)
             && !slot.unsettled
             && let Some(Table::Write(index)) = slot.table
         {
             return Ok((index, slot.kind));
         }
-        self.settled(dbi)
+        self.settled(dbi, key)
     }
 
     #[cold]
-    fn settled(&mut self, dbi: MDB_dbi) -> Result<(usize, Kind)> {
+    fn settled(&mut self, dbi: MDB_dbi, key: &[u8]) -> Result<(TableRef, Kind)> {
         let mut target = self.target(dbi)?;
+        // A record that is refused changes nothing.
+        check_key(self.kind(dbi)?, key)?;
         if self.slots.get(dbi as usize).is_some_and(|slot| slot.unsettled) {
             target = self.settle(dbi, target)?;
         }
@@ -175,7 +179,7 @@ impl MDB_txn {
             Table::Read(table) => Ok(table.info()),
             Table::Write(index) => {
                 let index = *index;
-                Ok(self.writer_of_put()?.raw_info(index))
+                Ok(self.writer_of_put()?.raw_info(index)?)
             }
         }
     }
@@ -199,6 +203,20 @@ impl MDB_txn {
 
     #[cold]
     fn look_up(&mut self, dbi: MDB_dbi) -> Result<()> {
+        self.find_behind(dbi)?;
+        self.resort(dbi)
+    }
+
+    /// The handle of a table that is to be used later.
+    fn handle_to_set(&mut self, dbi: MDB_dbi) -> Result<Arc<Handle>> {
+        if self.slots.get(dbi as usize).is_none_or(|slot| slot.table.is_none()) {
+            self.find_behind(dbi)?;
+        }
+        self.handle_of(dbi).cloned()
+    }
+
+    /// Puts what is behind a handle there.
+    fn find_behind(&mut self, dbi: MDB_dbi) -> Result<()> {
         if matches!(self.work, Work::Parked(_)) {
             return Err(Code::EINVAL);
         }
@@ -221,42 +239,43 @@ impl MDB_txn {
 
     /// The unnamed table.
     fn find_main(&mut self) -> Result<Table> {
-        let mark = match &mut self.work {
-            Work::Read(read) | Work::Parked(read) => read.raw_mark(),
-            Work::Write(_) => self.writer()?.raw_mark(),
+        let counter = match &mut self.work {
+            Work::Read(read) | Work::Parked(read) => read.raw_counter(),
+            Work::Write(_) => self.writer()?.raw_counter(),
         };
-        if mark == IN_NAMELESS
+        if counter == IN_NAMELESS
             && let Named::Table(table) = self.find(NAMELESS)?
         {
             return Ok(table);
         }
         match &self.work {
             Work::Read(read) | Work::Parked(read) => Ok(Table::Read(read.raw_names())),
-            Work::Write(_) => Ok(Table::Write(NAMES)),
+            Work::Write(_) => Ok(Table::Write(TableRef::CATALOGUE)),
         }
     }
 
     /// Puts a table behind a handle, in the order that the program has given for it.
     fn remember(&mut self, dbi: MDB_dbi, handle: Arc<Handle>, mut table: Table) -> Result<()> {
-        let (keys, values) = handle.comparators();
+        let own = handle.comparators();
+        let (keys, values) = (own.for_keys(&self.busy), own.for_values(&self.busy));
         let info = match &mut table {
             Table::Read(table) => {
-                if keys.is_some() || values.is_some() {
-                    table.set_orders(keys.clone(), values.clone());
+                if own.is_any() {
+                    table.set_orders(keys, values);
                 }
                 table.info()
             }
             Table::Write(index) => {
                 let writer = self.writer()?;
-                if keys.is_some() || values.is_some() {
-                    writer.raw_set_orders(*index, keys.clone(), values.clone())?;
+                if own.is_any() {
+                    writer.raw_set_orders(*index, keys, values)?;
                 }
-                writer.raw_info(*index)
+                writer.raw_info(*index)?
             }
         };
-        let custom = |order: u8| order == zubilo::KeyOrder::Custom as u8;
-        let unsettled = keys.is_some() != custom(info.key_order)
-            || (info.duplicates && values.is_some() != custom(info.value_order));
+        let unsettled = handle.order() & !flags_of(&info) != 0
+            || own.keys.is_some() != is_custom(info.key_order)
+            || (info.duplicates && own.values.is_some() != is_custom(info.value_order));
         let at = dbi as usize;
         if self.slots.len() <= at {
             self.slots.resize_with(at + 1, Slot::default);
@@ -270,7 +289,7 @@ impl MDB_txn {
 
     /// Before the first record comes in: the table is made anew in the program's order.
     #[cold]
-    fn settle(&mut self, dbi: MDB_dbi, target: usize) -> Result<usize> {
+    fn settle(&mut self, dbi: MDB_dbi, target: TableRef) -> Result<TableRef> {
         let info = self.info(dbi)?;
         let handle = self.handle_of(dbi)?.clone();
         if let Some(slot) = self.slots.get_mut(dbi as usize) {
@@ -279,11 +298,13 @@ impl MDB_txn {
         if info.stats.entries > 0 {
             return Ok(target);
         }
-        let (keys, values) = handle.comparators();
-        let options = Shape::of(&info).apply(compare::options(flags_of(&info), keys, values));
+        let own = handle.comparators();
+        let (keys, values) = (own.for_keys(&self.busy), own.for_values(&self.busy));
+        let flags = flags_of(&info) | handle.order();
+        let options = Shape::of(&info).apply(compare::options(flags, keys, values));
         let writer = self.writer()?;
-        let index = if target == NAMES {
-            writer.raw_set_mark(IN_NAMELESS)?;
+        let index = if target == TableRef::CATALOGUE {
+            writer.raw_set_counter(IN_NAMELESS)?;
             writer.raw_create(NAMELESS, &options)?
         } else {
             writer.raw_set_options(target, &options)?;
@@ -316,6 +337,11 @@ impl Slot {
     }
 }
 
+/// Whether an order is a function of the program's.
+fn is_custom(order: u8) -> bool {
+    order == zubilo::KeyOrder::Custom as u8
+}
+
 /// The flags of a table, as a program gave them when it was made.
 pub(crate) fn flags_of(info: &TableInfo) -> u32 {
     let keys = match info.key_order {
@@ -336,7 +362,7 @@ pub(crate) fn flags_of(info: &TableInfo) -> u32 {
 
 /// The unnamed table as a snapshot shows it.
 pub(crate) fn main_table(read: &ReadTxn) -> Result<RawTable> {
-    if read.raw_mark() == IN_NAMELESS
+    if read.raw_counter() == IN_NAMELESS
         && let Named::Table(table) = read.raw_find(NAMELESS)?
     {
         return Ok(table);

@@ -3,11 +3,10 @@
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
 use zubilo::TableOptions;
-use zubilo::raw::{NAMES, Named, TableInfo};
+use zubilo::raw::{Named, TableInfo, TableRef};
 
 use crate::abi::{FREE_DBI, MAIN_DBI, MAX_KEY, MDB_dbi, db};
-use crate::compare;
-use crate::cursor;
+use crate::compare::{self, Functions};
 use crate::env::{MDB_env, env_of, put_out};
 use crate::errors::{Code, Result};
 use crate::guard::{entry, entry_or};
@@ -74,7 +73,6 @@ fn create_table(txn: &mut MDB_txn, name: &[u8], flags: u32, shape: Shape) -> Res
     if name.len() > MAX_KEY {
         return Err(Code::BAD_VALSIZE);
     }
-    cursor::park(txn, MAIN_DBI)?;
     let options = shape.apply(compare::options(flags, None, None));
     let index = txn.writer()?.raw_create(name, &options).map_err(Code::from);
     index.map(Table::Write).map_err(|code| txn.failed(code))
@@ -95,15 +93,16 @@ pub(crate) fn rename(txn: &mut MDB_txn, from: &[u8], to: &[u8]) -> Result<()> {
         (Named::Table(_), Named::Table(_)) => return Err(Code::KEYEXIST),
         _ => return Err(Code::INCOMPATIBLE),
     }
-    cursor::park(txn, MAIN_DBI)?;
     let renamed = txn.writer()?.rename_table(from, to);
     renamed.map_err(|error| txn.failed(error.into()))
 }
 
-/// The unnamed table; flags are taken while it is empty. It loses the program's comparators.
+/// The unnamed table; flags are taken while it is empty, in a transaction that only reads those of the order of
+/// keys, for the first record. It loses the program's comparators.
 fn open_main(txn: &mut MDB_txn, flags: u32) -> Result<MDB_dbi> {
     let handle = txn.handle_of(MAIN_DBI)?.clone();
-    handle.compare_by(|keys, values| (*keys, *values) = (None, None));
+    handle.compare_by(|own| *own = Functions::default());
+    handle.set_order(if txn.is_write() { 0 } else { flags & (db::REVERSEKEY | db::INTEGERKEY) });
     txn.forget_table(MAIN_DBI);
     let info = txn.info(MAIN_DBI)?;
     let (has, wanted) = (flags_of(&info), flags & db::PERSISTENT);
@@ -116,8 +115,8 @@ fn open_main(txn: &mut MDB_txn, flags: u32) -> Result<MDB_dbi> {
     let options = compare::options(has | wanted, None, None);
     let target = txn.target(MAIN_DBI)?;
     let writer = txn.writer()?;
-    if target == NAMES {
-        writer.raw_set_mark(IN_NAMELESS)?;
+    if target == TableRef::CATALOGUE {
+        writer.raw_set_counter(IN_NAMELESS)?;
         writer.raw_create(NAMELESS, &options)?;
     } else {
         writer.raw_set_options(target, &options)?;
@@ -129,9 +128,8 @@ fn open_main(txn: &mut MDB_txn, flags: u32) -> Result<MDB_dbi> {
 /// Removes all records of a table, or the table itself.
 fn drop_table(txn: &mut MDB_txn, dbi: MDB_dbi, delete: bool) -> Result<()> {
     let target = txn.target(dbi)?;
-    cursor::leave(txn, dbi)?;
+    txn.writer()?.raw_leave(target);
     if dbi != MAIN_DBI && delete {
-        cursor::park(txn, MAIN_DBI)?;
         let handle = txn.handle_of(dbi)?.clone();
         txn.writer()?.raw_drop(handle.name())?;
         txn.forget_handle(dbi);
@@ -139,7 +137,7 @@ fn drop_table(txn: &mut MDB_txn, dbi: MDB_dbi, delete: bool) -> Result<()> {
         txn.env()?.opened()?.handles.close(dbi);
         return Ok(());
     }
-    if target == NAMES {
+    if target == TableRef::CATALOGUE {
         let writer = txn.writer()?;
         for name in writer.tables()? {
             writer.raw_drop(&name)?;

@@ -2,10 +2,8 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use zubilo::raw::RawCompare;
-
 use crate::abi::{FREE_DBI, MDB_cmp_func, MDB_dbi, MDB_rel_func, MDB_stat, MDB_val};
-use crate::compare::{asked, builtin, key_order, value_order, wrap_keys, wrap_values};
+use crate::compare::{Functions, asked, builtin, key_order, value_order};
 use crate::env::{put_out, stat_of};
 use crate::errors::{Code, Result};
 use crate::guard::{entry, entry_or};
@@ -14,13 +12,9 @@ use crate::values::bytes;
 
 use super::flags_of;
 
-fn compare_by(
-    txn: *mut MDB_txn,
-    dbi: MDB_dbi,
-    change: impl FnOnce(&mut Option<RawCompare>, &mut Option<RawCompare>),
-) -> Result<()> {
+fn compare_by(txn: *mut MDB_txn, dbi: MDB_dbi, change: impl FnOnce(&mut Functions)) -> Result<()> {
     let txn = looks(txn, dbi)?;
-    let handle = txn.handle_of(dbi)?.clone();
+    let handle = txn.handle_to_set(dbi)?;
     handle.compare_by(change);
     txn.forget_table(dbi);
     Ok(())
@@ -32,7 +26,7 @@ pub(super) unsafe extern "C" fn mdb_set_compare(
     dbi: MDB_dbi,
     function: Option<MDB_cmp_func>,
 ) -> c_int {
-    entry(txn, || compare_by(txn, dbi, |keys, _| *keys = function.map(wrap_keys)))
+    entry(txn, || compare_by(txn, dbi, |own| own.keys = function))
 }
 
 #[unsafe(no_mangle)]
@@ -41,7 +35,7 @@ pub(super) unsafe extern "C" fn mdb_set_dupsort(
     dbi: MDB_dbi,
     function: Option<MDB_cmp_func>,
 ) -> c_int {
-    entry(txn, || compare_by(txn, dbi, |_, values| *values = function.map(wrap_values)))
+    entry(txn, || compare_by(txn, dbi, |own| own.values = function))
 }
 
 /// LMDB has never called such a function.
@@ -74,13 +68,17 @@ pub(super) unsafe extern "C" fn mdb_dbi_flags(
         if flags.is_null() {
             return Err(Code::EINVAL);
         }
-        put_out(flags, flags_of(&looks(txn, dbi)?.info(dbi)?))
+        let txn = looks(txn, dbi)?;
+        let info = txn.info(dbi)?;
+        let empty = info.stats.entries == 0;
+        let told = if empty { txn.handle_of(dbi)?.order() } else { 0 };
+        put_out(flags, flags_of(&info) | told)
     })
 }
 
 /// Free pages as if they were a table: one record holds them all.
 fn free_stat(txn: &MDB_txn) -> Result<MDB_stat> {
-    let store = &txn.env()?.opened()?.store;
+    let store = &txn.env()?.newest()?.store;
     let used = usize::from(!store.raw_free_runs()?.is_empty());
     Ok(MDB_stat {
         ms_psize: store.page_size() as c_uint,
@@ -120,9 +118,11 @@ fn compare(
     // LMDB compares in transactions that have failed, too.
     let txn = looks(txn, dbi)?;
     let flags = flags_of(&txn.info(dbi)?);
-    let (keys, values) = txn.handle_of(dbi)?.comparators();
-    let (own, order) =
-        if of_values { (values, value_order(flags)) } else { (keys, key_order(flags)) };
+    let functions = txn.handle_of(dbi)?.comparators();
+    let (own, order) = match of_values {
+        true => (functions.for_values(&txn.busy), value_order(flags)),
+        false => (functions.for_keys(&txn.busy), key_order(flags)),
+    };
     let _own = asked(a, a);
     let (a, b) = (bytes(a)?, bytes(b)?);
     Ok(own.map_or_else(|| builtin(order, a, b), |own| own(a, b)) as c_int)

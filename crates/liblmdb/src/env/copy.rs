@@ -28,7 +28,7 @@ pub(crate) fn copy_to(
     let path = unsafe { CStr::from_ptr(path) };
     let data = names::data_file(path, env.has(abi::env::NOSUBDIR));
     let compact = flags & CP_COMPACT != 0;
-    env.opened()?.store.copy_to_path(data, compact, progress)?;
+    env.newest()?.store.copy_to_path(data, compact, progress)?;
     Ok(())
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn copy_fd(
     // SAFETY: a descriptor that the program has open; it is not closed here.
     let mut out = Out(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }));
     let compact = flags & CP_COMPACT != 0;
-    env.opened()?.store.copy_to_writer(&mut out, compact, progress)?;
+    env.newest()?.store.copy_to_writer(&mut out, compact, progress)?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use zubilo::raw::TableInfo;
 use crate::abi::{MDB_envinfo, MDB_stat};
 use crate::dbi;
 use crate::guard::entry;
+use crate::txn::look_in_turn;
 
 use super::{MDB_env, env_of, put_out, settings};
 
@@ -31,7 +32,7 @@ pub(super) unsafe extern "C" fn mdb_env_stat(env: *mut MDB_env, stat: *mut MDB_s
     entry(env, || {
         let env = env_of(env)?;
         let opened = env.opened()?;
-        let read = opened.store.read()?;
+        let read = look_in_turn(opened, || opened.store.read())?;
         let main = dbi::main_table(&read)?;
         put_out(stat, stat_of(&main.info(), opened.store.page_size()))
     })
@@ -42,7 +43,7 @@ pub(super) unsafe extern "C" fn mdb_env_info(env: *mut MDB_env, out: *mut MDB_en
     entry(env, || {
         let env = env_of(env)?;
         let opened = env.opened()?;
-        let info = opened.store.info()?;
+        let info = look_in_turn(opened, || opened.store.info())?;
         let pages = info.used_len / info.page_size as u64;
         let map_size = settings::map_size(env, info.used_len);
         let told = MDB_envinfo {

@@ -3,6 +3,7 @@
 //! Settings lie behind a lock, since programs may read and change some of them at any time; what a
 //! transaction needs at each begin lies in `Opened`, which is fixed until the close.
 
+mod convert;
 mod copy;
 mod info;
 mod names;
@@ -21,9 +22,11 @@ pub(crate) use self::info::{FIRST_TXN, stat_of};
 pub(crate) use self::open::open as open_as;
 use crate::abi::{self, MDB_assert_func};
 use crate::beyond::{Extra, Slow};
+use crate::compare;
 use crate::dbi::Handles;
 use crate::errors::{Code, Result};
 use crate::guard::{Magic, entry, entry_or};
+use crate::txn::{self, Turn};
 
 /// An environment.
 #[allow(non_camel_case_types)]
@@ -60,15 +63,15 @@ pub(crate) struct Opened {
     pub(crate) handles: Handles,
     /// Tells environments apart in the memory of threads; gone with the environment.
     pub(crate) token: Arc<()>,
-    /// A transaction of this process writes.
-    pub(crate) writing: AtomicBool,
-    /// Without a lock file: held while a transaction begins.
-    pub(crate) turn: Option<Mutex<()>>,
+    /// How many transactions of this handle write; of two the one has ended but for its handle.
+    pub(crate) writing: AtomicU32,
+    /// Without a lock file.
+    pub(crate) turn: Option<Arc<Turn>>,
 }
 
 /// Reader slots where a program sets none.
 const READERS: u32 = 126;
-/// The map size that is told where nobody has set one; no bound.
+/// The map size reported where nobody has set one; no bound.
 pub(crate) const DEFAULT_MAP_SIZE: u64 = 1 << 20;
 
 impl MDB_env {
@@ -84,6 +87,13 @@ impl MDB_env {
             Some(_) => Err(Code::PANIC),
             None => Err(Code::EINVAL),
         }
+    }
+
+    /// The same, for a call that looks at the newest commit, which may be another process's.
+    pub(crate) fn newest(&self) -> Result<&Opened> {
+        let opened = self.opened()?;
+        txn::look_in_turn(opened, || Ok(()))?;
+        Ok(opened)
     }
 
     /// What an open environment has, though it may have failed.
@@ -222,7 +232,8 @@ pub(crate) unsafe extern "C" fn mdb_env_open(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mdb_env_close(env: *mut MDB_env) {
     entry_or((), (), || {
-        if env_of(env).is_err() {
+        // Not under a call that waits for a function of the program's.
+        if env_of(env).is_err() || compare::is_called_back() {
             return;
         }
         // SAFETY: made by mdb_env_create from a box; by the contract nobody uses it any more.
@@ -237,7 +248,7 @@ pub(crate) unsafe extern "C" fn mdb_env_close(env: *mut MDB_env) {
 pub(crate) unsafe extern "C" fn mdb_env_sync(env: *mut MDB_env, _force: c_int) -> c_int {
     entry(env, || {
         let env = env_of(env)?;
-        let opened = env.opened()?;
+        let opened = env.newest()?;
         if env.has(abi::env::RDONLY) {
             return Err(Code::EACCES);
         }

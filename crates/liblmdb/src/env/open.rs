@@ -4,18 +4,18 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use zubilo::{Error, Options};
 
 use crate::abi::env as flag;
-use crate::beyond::tell_anyway;
 use crate::dbi::Handles;
 use crate::errors::{Code, Result};
+use crate::txn::Turn;
 
-use super::settings::ADDRESSES;
-use super::{FIRST_TXN, MDB_env, Opened, names};
+use super::settings::{ADDRESSES, bound};
+use super::{FIRST_TXN, MDB_env, Opened, convert, names};
 
 /// Address space for the map, at least: growing the map size while open then costs nothing.
 const RESERVE: u64 = 1 << 40;
@@ -44,7 +44,7 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
         .max_readers(settings.max_readers)
         .mode(mode)
         .reserve(settings.extra.reserve().unwrap_or(RESERVE).max((wanted * 2).min(ADDRESSES / 2)));
-    // One that is told is stored by the first commit: not without need.
+    // A size that the program gives is stored by the first commit: not without need.
     let options = match settings.geometry {
         Some(geometry) => options.geometry(geometry),
         None => options,
@@ -54,7 +54,12 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
         _ => options.read_ahead(false),
     };
     let options = settings.extra.apply(options);
-    let store = options.open(&data).map_err(|error| explain(error, &data))?;
+    let asked = convert::Asked {
+        read_only: flags & flag::RDONLY != 0,
+        lock_file: flags & flag::NOLOCK == 0,
+        page_size: settings.page_size,
+    };
+    let store = open_or_convert(&options, &data, &asked)?;
     let info = store.info()?;
     if flags & (flag::NOSYNC | flag::MAPASYNC) != 0 && flags & flag::RDONLY == 0 {
         store.set_lazy(true)?;
@@ -66,9 +71,7 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
     let made = info.newest.0 <= FIRST_TXN && stored == u64::MAX && flags & flag::RDONLY == 0;
     let map_size = match wanted {
         0 if made => super::DEFAULT_MAP_SIZE,
-        0 if stored == u64::MAX => 0,
-        0 => stored.max(info.used_len),
-        wanted => wanted.max(info.used_len),
+        wanted => bound(wanted, stored, info.used_len),
     };
     env.map_size.store(map_size, Ordering::Relaxed);
     env.flags.store(flags, Ordering::Relaxed);
@@ -76,9 +79,9 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
     if flags & flag::NOLOCK == 0 {
         settings.max_readers = info.max_readers;
     }
-    let turn = (flags & flag::NOLOCK != 0).then(|| Mutex::new(()));
+    let turn = (flags & flag::NOLOCK != 0).then(|| Turn::of(&store));
     let handles = Handles::new(settings.max_dbs);
-    let writing = AtomicBool::new(false);
+    let writing = AtomicU32::new(0);
     let opened = Opened { store, handles, token: Arc::new(()), writing, turn };
     env.opened.set(opened).map_err(|_| Code::EINVAL)
 }
@@ -91,17 +94,19 @@ fn let_children_have(store: &zubilo::Env) {
     }
 }
 
-/// The code of a failed open; of an original LMDB file it is told what to do with it.
+/// Opens the store; a data file of LMDB is converted before, where the user wants it.
+fn open_or_convert(options: &Options, data: &Path, asked: &convert::Asked) -> Result<zubilo::Env> {
+    loop {
+        match options.clone().open(data) {
+            Err(Error::NotAStore { .. }) if is_lmdb(data) => convert::convert(data, asked)?,
+            opened => return opened.map_err(|error| explain(error, data)),
+        }
+    }
+}
+
+/// The code of a failed open.
 fn explain(error: Error, path: &Path) -> Code {
     match &error {
-        Error::NotAStore { .. } if is_lmdb(path) => {
-            tell_anyway(format_args!(
-                "{0} was written by the original LMDB. Its records can be taken \
-                 over: zubilo import {0} NEW",
-                path.display()
-            ));
-            Code::VERSION_MISMATCH
-        }
         Error::Incompatible(_) => Code::VERSION_MISMATCH,
         // Cut off in its creation, and nobody may finish that.
         Error::Corrupted { .. } if is_empty(path) => Code::ENOENT,
@@ -115,15 +120,15 @@ fn is_empty(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.len() == 0)
 }
 
-/// Whether a file has the mark of LMDB's first page, with its version.
+/// Whether a file has the magic number of LMDB's first page, with its version.
 fn is_lmdb(path: &Path) -> bool {
     let mut start = [0; 24];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
     // Behind a page header of 16 bytes, or of 12 in files of 32-bit systems; either byte order.
-    let mark = 0xBEEF_C0DEu32;
+    let magic = 0xBEEF_C0DEu32;
     read.is_ok()
         && [12, 16].iter().any(|at| {
             let found = start.get(*at..).and_then(|rest| rest.first_chunk::<4>());
-            found == Some(&mark.to_le_bytes()) || found == Some(&mark.to_be_bytes())
+            found == Some(&magic.to_le_bytes()) || found == Some(&magic.to_be_bytes())
         })
 }

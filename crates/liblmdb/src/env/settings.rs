@@ -10,11 +10,23 @@ use crate::txn;
 
 use super::{DEFAULT_MAP_SIZE, MDB_env, env_of, put_out};
 
-/// The map size that is told.
+/// The map size that is reported.
 pub(super) fn map_size(env: &MDB_env, used: u64) -> u64 {
     match env.map_size.load(Ordering::Relaxed) {
         0 => DEFAULT_MAP_SIZE.max(used),
         size => size,
+    }
+}
+
+/// The bound that holds where this map size is asked for, or the stored one by 0; 0 is none. It is raised to
+/// what is in use, as LMDB raises it. But a full store is a little longer than its own bound (`limit_of`), and
+/// that raises nothing: else it would grow by so much at each open.
+pub(super) fn bound(wanted: u64, stored: u64, used: u64) -> u64 {
+    let filled = if used <= txn::limit_of(stored).hard { used.min(stored) } else { used };
+    match wanted {
+        0 if stored == u64::MAX => 0,
+        0 => stored.max(filled),
+        wanted => wanted.max(filled),
     }
 }
 
@@ -32,13 +44,8 @@ pub(super) fn set_map_size(env: &MDB_env, size: u64) -> Result<()> {
     if size > ADDRESSES {
         return Err(Code(libc::ENOMEM));
     }
-    let info = opened.store.info()?;
-    let size = match size {
-        0 if info.geometry.upper == u64::MAX => 0,
-        0 => info.geometry.upper.max(info.used_len),
-        size => size.max(info.used_len),
-    };
-    env.map_size.store(size, Ordering::Relaxed);
+    let info = env.newest()?.store.info()?;
+    env.map_size.store(bound(size, info.geometry.upper, info.used_len), Ordering::Relaxed);
     Ok(())
 }
 

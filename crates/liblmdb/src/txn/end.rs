@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
-use std::sync::atomic::Ordering;
 
 use zubilo::WriteTxn;
 
@@ -77,7 +76,6 @@ fn commit_child(txn: *mut MDB_txn) -> Result<()> {
     parent.child = std::ptr::null_mut();
     parent.slots = std::mem::take(&mut this.slots);
     parent.new_handles = std::mem::take(&mut this.new_handles);
-    cursor::keep_shadowed(parent);
     bury(txn);
     Ok(())
 }
@@ -102,7 +100,6 @@ pub(super) fn abort(txn: *mut MDB_txn) {
         }
         this.new_handles.retain(|dbi| !parent.new_handles.contains(dbi));
         parent.child = std::ptr::null_mut();
-        cursor::restore_shadowed(parent);
     } else if let Work::Write(writer) = this.work
         && !writer.is_null()
     {
@@ -203,7 +200,7 @@ impl crate::env::MDB_env {
     /// The write transaction of this process has ended.
     fn writing_ended(&self) {
         if let Some(opened) = self.opened_or_failed() {
-            opened.writing.store(false, Ordering::SeqCst);
+            super::turns::write_ended(opened);
         }
     }
 }

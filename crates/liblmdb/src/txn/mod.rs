@@ -6,20 +6,24 @@
 
 mod end;
 mod threads;
+mod turns;
 
 use std::ffi::{c_int, c_uint};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use zubilo::raw::{Named, OwnLimit};
 use zubilo::{ReadTxn, WriteTxn};
 
 use crate::abi::{MDB_dbi, env as flag};
+use crate::compare::Busy;
 use crate::cursor::MDB_cursor;
 use crate::dbi::Slot;
 use crate::env::{FIRST_TXN, MDB_env, Opened, env_of, put_out};
 use crate::errors::{Code, Result};
 use crate::guard::{Magic, entry, entry_or};
+
+pub(crate) use self::turns::{Turn, during as write_in_turn, look as look_in_turn, writes_here};
 
 /// A transaction.
 #[allow(non_camel_case_types)]
@@ -31,6 +35,8 @@ pub(crate) struct MDB_txn {
     pub(crate) spare: u32,
     /// Whoever called back with it ends it.
     lent: bool,
+    /// A function of the program's runs in the middle of a call with it.
+    pub(crate) busy: Busy,
     /// An error has ended it: it can only be aborted.
     pub(crate) dead: bool,
     parent: *mut MDB_txn,
@@ -63,6 +69,7 @@ impl MDB_txn {
             work,
             spare: 0,
             lent: false,
+            busy: Busy::default(),
             dead: false,
             parent: std::ptr::null_mut(),
             child: std::ptr::null_mut(),
@@ -104,11 +111,6 @@ impl MDB_txn {
 
     pub(crate) fn env_handle(&self) -> *mut MDB_env {
         self.env
-    }
-
-    /// The level around this one.
-    pub(crate) fn outer(&self) -> *mut MDB_txn {
-        self.parent
     }
 
     pub(crate) fn is_write(&self) -> bool {
@@ -160,20 +162,30 @@ impl MDB_txn {
     }
 }
 
-/// The transaction behind a handle.
+/// The transaction behind a handle, for what does not change while it lives.
 #[inline]
-pub(crate) fn txn_of<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
+fn known<'t>(txn: *mut MDB_txn) -> Result<&'t MDB_txn> {
     if txn.is_null() || !txn.is_aligned() {
         return Err(Code::EINVAL);
     }
     // SAFETY: by the contract it comes from mdb_txn_begin, and one thread at a time uses it; one
     // that has ended is kept for a while, and its first word tells.
-    let found = unsafe { &mut *txn };
+    let found = unsafe { &*txn };
     match found.magic {
         Magic::TXN => Ok(found),
         Magic::DEAD => Err(Code::BAD_TXN),
         _ => Err(Code::EINVAL),
     }
+}
+
+/// The transaction behind a handle, unless a call with it waits for a function of the program's.
+#[inline]
+pub(crate) fn txn_of<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
+    if known(txn)?.busy.is_set() {
+        return Err(Code::BAD_TXN);
+    }
+    // SAFETY: as above; no call with it is at work.
+    Ok(unsafe { &mut *txn })
 }
 
 /// The same, if it can work.
@@ -184,8 +196,8 @@ pub(crate) fn live<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
     Ok(txn)
 }
 
-/// The same, for a call that names a table: one that was reset knows of no handle, and a handle that the
-/// transaction does not know is told before that the transaction cannot work.
+/// The same, for a call that names a table: one that was reset knows of no handle, and an
+/// unknown handle is reported before a transaction that cannot work.
 #[inline]
 pub(crate) fn with_tables<'t>(txn: *mut MDB_txn, dbi: MDB_dbi) -> Result<&'t mut MDB_txn> {
     let txn = txn_of(txn)?;
@@ -223,14 +235,9 @@ pub(crate) fn writes<'t>(txn: *mut MDB_txn) -> Result<&'t mut MDB_txn> {
     }
 }
 
-/// Whether this process is writing.
-pub(crate) fn writes_here(opened: &Opened) -> bool {
-    opened.writing.load(Ordering::SeqCst)
-}
-
 /// What a map size allows: a little more than LMDB would, so that what fits there fits here; and
 /// for commits still more, so that in a full store something can be deleted.
-fn limit_of(map_size: u64) -> OwnLimit {
+pub(crate) fn limit_of(map_size: u64) -> OwnLimit {
     let soft = map_size.saturating_add((map_size / 16).min(8 << 20));
     OwnLimit { upper: map_size, soft, hard: soft.saturating_add((512 << 10) + map_size / 32) }
 }
@@ -245,21 +252,6 @@ fn check_resized(env: &MDB_env, opened: &Opened, used: u64) -> Result<()> {
     if stored > map_size && stored != u64::MAX { Err(Code::MAP_RESIZED) } else { Ok(()) }
 }
 
-/// Without a lock file the commits of other processes are looked for at each begin.
-fn begin_in_turn<T>(opened: &Opened, begin: impl FnOnce() -> zubilo::Result<T>) -> Result<T> {
-    let Some(turn) = &opened.turn else { return Ok(begin()?) };
-    let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-    if !writes_here(opened) {
-        // SAFETY: the turn is held by all that begin here, and nobody writes in this process.
-        unsafe { opened.store.raw_adopt() }?;
-        let begun = begin()?;
-        return Ok(begun);
-    }
-    // The write transaction is waited for without keeping readers waiting.
-    drop(turn);
-    Ok(begin()?)
-}
-
 fn begin(env: *mut MDB_env, parent: *mut MDB_txn, flags: c_uint) -> Result<Box<MDB_txn>> {
     let this = env_of(env)?;
     let opened = this.opened()?;
@@ -272,7 +264,7 @@ fn begin(env: *mut MDB_env, parent: *mut MDB_txn, flags: c_uint) -> Result<Box<M
     let seen = opened.handles.now();
     if flags & flag::RDONLY != 0 {
         let reads = if this.has(flag::NOTLS) { None } else { Some(threads::claim(&opened.token)?) };
-        let begun = begin_in_turn(opened, || opened.store.read());
+        let begun = turns::look(opened, || opened.store.read());
         let begun = begun.and_then(|read| {
             check_resized(this, opened, read.raw_used())?;
             Ok(read)
@@ -282,9 +274,12 @@ fn begin(env: *mut MDB_env, parent: *mut MDB_txn, flags: c_uint) -> Result<Box<M
         txn.reads = reads;
         return Ok(txn);
     }
-    let mut writer = Box::new(begin_in_turn(opened, || opened.store.write())?);
-    check_resized(this, opened, writer.raw_used())?;
-    opened.writing.store(true, Ordering::SeqCst);
+    let mut writer = Box::new(turns::write(opened, || opened.store.write())?);
+    if let Err(code) = check_resized(this, opened, writer.raw_used()) {
+        drop(writer);
+        turns::write_ended(opened);
+        return Err(code);
+    }
     let map_size = this.map_size.load(Ordering::Relaxed);
     if map_size > 0 {
         writer.raw_set_limit(limit_of(map_size));
@@ -299,10 +294,10 @@ fn begin_child(env: &MDB_env, parent: *mut MDB_txn, flags: c_uint) -> Result<Box
         return Err(Code::BAD_TXN);
     }
     outer.check()?;
-    crate::cursor::shadow(outer)?;
     outer.writer()?.raw_begin_nested()?;
     let mut child = Box::new(MDB_txn::new(outer.env, Work::Write(writer), outer.seen));
     child.parent = parent;
+    child.busy = outer.busy.clone();
     child.slots = outer.slots.clone();
     child.new_handles = outer.new_handles.clone();
     outer.child = &mut *child;
@@ -327,7 +322,7 @@ pub(crate) fn run_lent(
     if map_size > 0 {
         writer.raw_set_limit(limit_of(map_size));
     }
-    opened.writing.store(true, Ordering::SeqCst);
+    turns::write_begun(opened);
     let mut txn = Box::new(MDB_txn::new(env, Work::Write(writer), opened.handles.now()));
     txn.lent = true;
     let txn = Box::into_raw(txn);
@@ -386,7 +381,7 @@ pub(crate) unsafe extern "C" fn mdb_txn_renew(txn: *mut MDB_txn) -> c_int {
         if txn.reads.is_some() {
             txn.reads = Some(threads::claim(&opened.token)?);
         }
-        let renewed = begin_in_turn(opened, || read.raw_renew()).and_then(|()| {
+        let renewed = turns::look(opened, || read.raw_renew()).and_then(|()| {
             let checked = check_resized(env, opened, read.raw_used());
             if checked.is_err() {
                 // SAFETY: it stays `Work::Parked`, which is not read from.
@@ -403,15 +398,16 @@ pub(crate) unsafe extern "C" fn mdb_txn_renew(txn: *mut MDB_txn) -> c_int {
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mdb_txn_env(txn: *mut MDB_txn) -> *mut MDB_env {
-    entry_or(txn, std::ptr::null_mut(), || txn_of(txn).map_or(std::ptr::null_mut(), |txn| txn.env))
+    entry_or(txn, std::ptr::null_mut(), || known(txn).map_or(std::ptr::null_mut(), |txn| txn.env))
 }
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mdb_txn_id(txn: *mut MDB_txn) -> usize {
     entry_or(txn, 0, || {
-        let id = txn_of(txn).map(|txn| match &mut txn.work {
+        let id = known(txn).map(|txn| match &txn.work {
             Work::Read(read) | Work::Parked(read) => read.id().0,
-            Work::Write(_) => txn.writer().map_or(0, |writer| writer.id().0),
+            // SAFETY: as in `MDB_txn::writer`; the number stays while it lives.
+            Work::Write(writer) => unsafe { writer.as_ref() }.map_or(0, |writer| writer.id().0),
         });
         id.map_or(0, |id| id.saturating_sub(FIRST_TXN) as usize)
     })

@@ -419,6 +419,24 @@ static void scrub(void)
 	mdb_env_close(env);
 }
 
+static void counters(void)
+{
+	MDB_env *env = opened();
+	MDB_dbi dbi = table(env, "t", 0);
+	zubilo_counters before, after;
+
+	OK(zubilo_env_counters(env, &before));
+	OK(fill(env, dbi, 3));
+	OK(zubilo_env_counters(env, &after));
+	IS(after.commits - before.commits, 3);
+	IS(after.pages_copied > before.pages_copied, 1);
+	IS(after.bytes_written - before.bytes_written > 3 * 50 * 2000, 1);
+	IS(after.pages_written - before.pages_written >= after.runs_written - before.runs_written, 1);
+	IS(after.writer_waits, before.writer_waits);
+	IS(zubilo_env_counters(env, NULL), EINVAL);
+	mdb_env_close(env);
+}
+
 static void copies(void)
 {
 	MDB_env *env = opened(), *copy;
@@ -631,6 +649,7 @@ int main(int argc, char **argv)
 	messages();
 	pages();
 	scrub();
+	counters();
 	copies();
 	MDB_env *env = opened();
 	counted(env);

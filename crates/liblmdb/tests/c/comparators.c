@@ -163,11 +163,35 @@ static void stays(MDB_txn *txn, MDB_dbi dbi)
 	mdb_cursor_close(on);
 }
 
+/* Values of one size, so many that they lie in packed leaves. */
+static void packed(MDB_txn *txn, MDB_dbi dbi)
+{
+	MDB_cursor *cursor;
+	unsigned i, n = 4000;
+	OK(mdb_cursor_open(txn, dbi, &cursor));
+	for (i = 0; i < 4 * n; i++) {
+		int rc = 0;
+		give(1, 0);
+		data[0].mv_size = (size_t)sprintf(data_bytes, "%08u", i * 7919 % n);
+		switch (i / n + (i % 5 == 0)) {
+		case 0: rc = mdb_put(txn, dbi, key, data, 0); break;
+		case 1: rc = mdb_cursor_put(cursor, key, data, MDB_NODUPDATA); break;
+		case 2: rc = mdb_cursor_get(cursor, key, data, MDB_GET_BOTH); break;
+		case 3: rc = mdb_cursor_get(cursor, key, data, MDB_GET_BOTH_RANGE); break;
+		default: rc = mdb_del(txn, dbi, key, data); break;
+		}
+		MUST(rc == 0 || rc == MDB_NOTFOUND || rc == MDB_KEYEXIST);
+		MUST(wrong == 0);
+	}
+	mdb_cursor_close(cursor);
+	walk(txn, dbi, 1);
+}
+
 int main(int argc, char **argv)
 {
 	MDB_env *env;
 	MDB_txn *txn, *child;
-	MDB_dbi dbis[2];
+	MDB_dbi dbis[2], fixed;
 	char copy[512];
 	unsigned round, i, before[2];
 	if (argc < 2)
@@ -193,6 +217,10 @@ int main(int argc, char **argv)
 			MUST(walk(txn, dbis[i], (int)i) == before[i]);
 		}
 		stays(txn, dbis[1]);
+		OK(mdb_dbi_open(txn, "fixed", MDB_CREATE | MDB_DUPSORT | MDB_DUPFIXED, &fixed));
+		OK(mdb_set_compare(txn, fixed, by_key));
+		OK(mdb_set_dupsort(txn, fixed, by_value));
+		packed(txn, fixed);
 		OK(mdb_drop(txn, dbis[1], 0));
 		nothing();
 		OK(mdb_txn_commit(txn));

@@ -250,11 +250,47 @@ static void one_reader_a_thread(MDB_env *env)
 	mdb_txn_abort(third);
 }
 
+/* An order of keys that the unnamed table is opened with by a transaction that only reads holds in those that
+ * write. */
+static void order_told_by_a_reader(const char *dir, unsigned flag, const char *first, const char *last)
+{
+	MDB_env *env;
+	MDB_txn *txn;
+	MDB_dbi dbi;
+	MDB_cursor *cursor;
+	unsigned flags;
+	char path[4096];
+
+	snprintf(path, sizeof path, "%s/ordered%u", dir, flag);
+	env = open_env(path, MDB_NOSUBDIR);
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn));
+	OK(mdb_dbi_open(txn, NULL, flag, &dbi));
+	OK(mdb_dbi_flags(txn, dbi, &flags));
+	IS(flags, flag);
+	OK(mdb_txn_commit(txn));
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	IS(put(txn, dbi, "", "0", 0), MDB_BAD_VALSIZE);
+	OK(put(txn, dbi, "abcz", "1", 0));
+	OK(put(txn, dbi, "zbca", "2", 0));
+	OK(put(txn, dbi, "mbcm", "3", 0));
+	OK(mdb_cursor_open(txn, dbi, &cursor));
+	OK(at(cursor, MDB_FIRST, first, *first == 'a' ? "1" : "2"));
+	OK(at(cursor, MDB_NEXT, "mbcm", "3"));
+	OK(at(cursor, MDB_NEXT, last, *last == 'a' ? "1" : "2"));
+	IS(at(cursor, MDB_NEXT, "", ""), MDB_NOTFOUND);
+	mdb_cursor_close(cursor);
+	OK(mdb_txn_commit(txn));
+	mdb_env_close(env);
+}
+
 int main(int argc, char **argv)
 {
 	const char *dir = argv[argc - 1];
 	MDB_env *env;
 	before_the_open(dir);
+	order_told_by_a_reader(dir, 0, "abcz", "zbca");
+	order_told_by_a_reader(dir, MDB_INTEGERKEY, "zbca", "abcz");
+	order_told_by_a_reader(dir, MDB_REVERSEKEY, "zbca", "abcz");
 	more_than_all_addresses(dir);
 	env = open_env(dir, 0);
 	steps_from_nowhere(env);

@@ -252,6 +252,31 @@ static void nested(MDB_env *env)
 	mdb_txn_abort(txn);
 }
 
+static void *write_often(void *arg)
+{
+	unsigned i;
+	(void)arg;
+	for (i = 0; i < 4000; i++) {
+		MDB_txn *txn;
+		OK(mdb_txn_begin(shared, NULL, 0, &txn));
+		IS(mdb_env_set_mapsize(shared, 8 << 20), EINVAL);
+		mdb_txn_abort(txn);
+	}
+	return NULL;
+}
+
+/* Also when the writer before has just ended. */
+static void map_size_between_writers(MDB_env *env)
+{
+	pthread_t threads[12];
+	unsigned i;
+	shared = env;
+	for (i = 0; i < 12; i++)
+		OK(pthread_create(&threads[i], NULL, write_often, NULL));
+	for (i = 0; i < 12; i++)
+		OK(pthread_join(threads[i], NULL));
+}
+
 int main(int argc, char **argv)
 {
 	MDB_env *env = open_env(argv[argc - 1], MDB_NOSYNC);
@@ -262,6 +287,7 @@ int main(int argc, char **argv)
 	walk_with_resets(env);
 	map_size(env);
 	nested(env);
+	map_size_between_writers(env);
 	mdb_env_close(env);
 	return 0;
 }

@@ -2,43 +2,18 @@
 
 use std::ffi::{c_int, c_uint};
 
-use crate::common::Random;
 use crate::side::{Arg, CURRENT, DUPFIXED, DUPSORT, MULTIPLE, Outcome, RESERVE, TABLES};
+use support::Rng;
+use support::lmdb::{
+    MDB_APPEND as APPEND, MDB_APPENDDUP as APPENDDUP, MDB_BAD_TXN as BAD_TXN,
+    MDB_BAD_VALSIZE as BAD_VALSIZE, MDB_INCOMPATIBLE as INCOMPATIBLE, MDB_KEYEXIST as KEYEXIST,
+    MDB_MAP_FULL as MAP_FULL, MDB_NODUPDATA as NODUPDATA, MDB_NOOVERWRITE as NOOVERWRITE,
+};
 
 const CURSORS: usize = 3;
 const EINVAL: c_int = 22;
-const BAD_TXN: c_int = -30782;
-const INCOMPATIBLE: c_int = -30784;
-const BAD_VALSIZE: c_int = -30781;
-const KEYEXIST: c_int = -30799;
-const NOOVERWRITE: c_uint = 0x10;
-const NODUPDATA: c_uint = 0x20;
-const APPEND: c_uint = 0x2_0000;
-const APPENDDUP: c_uint = 0x4_0000;
-
-/// Moves of cursors.
-const OPS: [&str; 20] = [
-    "FIRST",
-    "FIRST_DUP",
-    "GET_BOTH",
-    "GET_BOTH_RANGE",
-    "GET_CURRENT",
-    "GET_MULTIPLE",
-    "LAST",
-    "LAST_DUP",
-    "NEXT",
-    "NEXT_DUP",
-    "NEXT_MULTIPLE",
-    "NEXT_NODUP",
-    "PREV",
-    "PREV_DUP",
-    "PREV_NODUP",
-    "SET",
-    "SET_KEY",
-    "SET_RANGE",
-    "PREV_MULTIPLE",
-    "19",
-];
+/// Moves of cursors, and a number that names none.
+const OPS: usize = 20;
 
 /// A key or value.
 #[derive(Clone)]
@@ -67,7 +42,7 @@ impl std::fmt::Debug for Blob {
 pub(crate) enum Out {
     Both,
     NoValue,
-    /// Both, but whether the key is told is not compared.
+    /// Both, but whether the key is given is not compared.
     LooseKey,
 }
 
@@ -78,7 +53,13 @@ pub(crate) enum Step {
     Nested,
     Commit,
     Abort,
-    Reopen,
+    BeginRead,
+    /// A transaction that writes, where the environment does not.
+    Refused,
+    Reset,
+    Renew,
+    /// With the map size told, or as it was; and for reading only.
+    Reopen(bool, bool),
     Info,
     /// In the parent while its child lives.
     InParent(Box<Step>),
@@ -92,6 +73,7 @@ pub(crate) enum Step {
     Compare(usize, Blob, Blob, bool),
     OpenCursor(usize),
     CloseCursor(usize),
+    RenewCursor(usize),
     CursorGet {
         cursor: usize,
         key: Blob,
@@ -114,10 +96,12 @@ struct OpenCursor {
     level: usize,
     table: usize,
     place: Place,
-    /// LMDB's mark that there is no more, which outlives what is put behind it.
+    /// LMDB's mark that there is no more, which outlives what is put after it.
     at_end: bool,
+    /// Its value was deleted by another call: until LMDB looks the key up again it counts as before.
+    stale: bool,
     /// As it was when the nested transactions began.
-    before: Vec<(Place, bool)>,
+    before: Vec<(Place, bool, bool)>,
 }
 
 /// What is known of a cursor's place, and so, what may be asked of it without asking LMDB for what it
@@ -139,11 +123,28 @@ enum Place {
     /// No key was behind its own.
     Ended,
     Unknown,
+    /// Its transaction was reset: it is to be renewed.
+    Lost,
+}
+
+/// What transactions do.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Reads {
+    /// They write.
+    No,
+    Yes,
+    /// It was reset.
+    Parked,
 }
 
 pub(crate) struct Program {
-    random: Random,
+    random: Rng,
     levels: usize,
+    reads: Reads,
+    /// The environment is open for reading only.
+    read_only: bool,
+    /// Whether transactions nest.
+    nests: bool,
     /// The innermost transaction can only be aborted.
     dead: bool,
     cursors: Vec<OpenCursor>,
@@ -153,22 +154,29 @@ pub(crate) struct Program {
     several: usize,
     /// Tables that have lost something: how LMDB keeps a single value then depends on the past.
     past: [bool; TABLES.len()],
-    /// LMDB counts a transaction that has only tried to change something: one more change hides that.
+    /// LMDB counts a transaction that has only tried to change something, or has put what was there: one more
+    /// change hides that.
     tried: bool,
+    /// What shows most of what the step before has left.
+    telling: Option<Step>,
 }
 
 impl Program {
-    pub(crate) fn new(seed: u64) -> Program {
-        let (random, past) = (Random(seed), [false; TABLES.len()]);
+    pub(crate) fn new(seed: u64, nests: bool) -> Program {
+        let (random, past) = (Rng::new(seed), [false; TABLES.len()]);
         Program {
             random,
             levels: 0,
+            reads: Reads::No,
+            read_only: false,
+            nests,
             dead: false,
             cursors: Vec::new(),
             extra: 0,
             several: 0,
             past,
             tried: false,
+            telling: None,
         }
     }
 
@@ -177,11 +185,11 @@ impl Program {
     }
 
     fn key_bytes(&mut self, table: usize) -> Vec<u8> {
-        let n = self.random.below(7) as u8;
+        let n = self.random.index(7) as u8;
         if TABLES.get(table).is_some_and(|table| table.1 & 0x08 != 0) {
             return u64::from(n).to_le_bytes().to_vec();
         }
-        match self.random.below(40) {
+        match self.random.index(40) {
             0 => Vec::new(),
             1 => vec![b'k'; 512],
             _ => vec![b'k', b'a' + n],
@@ -193,7 +201,7 @@ impl Program {
     }
 
     fn value_bytes(&mut self, table: usize) -> Vec<u8> {
-        let n = self.random.below(5) as u8;
+        let n = self.random.index(5) as u8;
         let flags = TABLES.get(table).map_or(DUPSORT, |table| table.1);
         if flags & 0x20 != 0 {
             return u64::from(n).to_le_bytes().to_vec();
@@ -205,12 +213,19 @@ impl Program {
     }
 
     pub(crate) fn next(&mut self) -> Step {
-        if std::mem::take(&mut self.tried) && self.levels > 0 && !self.dead {
-            let value = vec![b'x'; 1 + self.random.below(9)];
-            return Step::Put(0, Blob(b"kx".to_vec()), Blob(value), 0);
+        if let Some(step) = self.telling.take().filter(|step| self.allowed(step))
+            && self.random.one_in(2)
+        {
+            return step;
         }
         loop {
             let step = self.any();
+            let last = matches!(step, Step::Commit) && self.levels == 1 && self.reads == Reads::No;
+            if last && self.tried && !self.dead {
+                self.tried = false;
+                let value = vec![b'x'; 1 + self.random.index(9)];
+                return Step::Put(0, Blob(b"kx".to_vec()), Blob(value), 0);
+            }
             if self.allowed(&step) {
                 return step;
             }
@@ -220,6 +235,11 @@ impl Program {
     /// Whether LMDB does something sensible, and the same each time.
     fn allowed(&self, step: &Step) -> bool {
         match step {
+            // Refused before anything is looked at.
+            Step::CursorGet { .. } if self.reads == Reads::Parked => true,
+            Step::CursorPut { cursor, .. } if self.reads != Reads::No => {
+                self.cursors[*cursor].place != Place::Lost
+            }
             Step::CursorGet { cursor, op, .. } => {
                 let cursor = &self.cursors[*cursor];
                 let dup = TABLES[cursor.table].1 & DUPSORT != 0;
@@ -231,11 +251,13 @@ impl Program {
                     return false;
                 }
                 match cursor.place {
-                    // PREV steps behind the last record and back.
+                    // PREV steps past the last record and back.
                     Place::Nowhere => !matches!(op, 12..=14),
+                    Place::Lost => false,
                     Place::On(_) => true,
                     Place::Missed => matches!(op, 0..=4 | 6..=7 | 15..=17 | 19),
-                    Place::MissedSeveral => !matches!(op, 5 | 12..=14 | 18),
+                    // LMDB takes the next value from where it was before, which may be no set any more.
+                    Place::MissedSeveral => !matches!(op, 5 | 8..=9 | 12..=14 | 18),
                     Place::Deleted if !dup => matches!(op, 0 | 4 | 6 | 8 | 12 | 15..=17),
                     Place::ValueDeleted => matches!(op, 0 | 6 | 8 | 15..=17),
                     Place::Ended => matches!(op, 0 | 2..=4 | 6 | 8..=9 | 11..=12 | 15..=17),
@@ -244,10 +266,11 @@ impl Program {
             }
             // LMDB writes key and value over those that are there.
             Step::CursorPut { cursor, key, value, flags, .. } => {
-                let place = &self.cursors[*cursor].place;
+                let (place, stale) = (&self.cursors[*cursor].place, self.cursors[*cursor].stale);
                 let dup = TABLES[self.cursors[*cursor].table].1 & DUPSORT != 0;
                 flags & CURRENT == 0
                     || match place {
+                        _ if stale => false,
                         Place::Nowhere => flags & RESERVE == 0,
                         Place::On(Some((own, held))) => own == &key.0 && (!dup || held == &value.0),
                         Place::MissedSeveral => true,
@@ -256,7 +279,8 @@ impl Program {
             }
             Step::CursorDel(cursor, _) | Step::CursorCount(cursor) => {
                 let place = &self.cursors[*cursor].place;
-                matches!(place, Place::Nowhere | Place::On(_) | Place::MissedSeveral)
+                let on = matches!(place, Place::Nowhere | Place::On(_) | Place::MissedSeveral);
+                on && !self.cursors[*cursor].stale
             }
             _ => true,
         }
@@ -264,11 +288,19 @@ impl Program {
 
     fn any(&mut self) -> Step {
         if self.levels == 0 {
-            return match self.random.below(8) {
-                0 => Step::Reopen,
+            return match self.random.index(8) {
+                0 => Step::Reopen(self.random.one_in(2), self.random.one_in(3)),
                 1 => Step::Info,
+                2 => Step::BeginRead,
+                3 if self.read_only => Step::Refused,
+                _ if self.read_only => Step::BeginRead,
                 _ => Step::Begin,
             };
+        }
+        if self.reads != Reads::No
+            && let Some(step) = self.while_reading()
+        {
+            return step;
         }
         if self.dead && self.random.one_in(3) {
             return if self.random.one_in(2) { Step::Abort } else { Step::Commit };
@@ -277,35 +309,78 @@ impl Program {
             let step = self.on_table();
             return Step::InParent(Box::new(step));
         }
-        match self.random.below(100) {
+        match self.random.index(100) {
             0 => Step::Commit,
             1 => Step::Abort,
-            2..=3 if self.levels < 3 && !self.dead => Step::Nested,
+            2..=3 if self.levels < 3 && !self.dead && self.nests && self.reads == Reads::No => {
+                Step::Nested
+            }
             4 if self.extra < 3 && !self.dead => {
-                Step::OpenTable(format!("extra{}", self.random.below(3)))
+                Step::OpenTable(format!("extra{}", self.random.index(3)))
+            }
+            // More than the map holds: the transaction can do nothing after that.
+            5 if self.random.one_in(4) && self.reads == Reads::No => {
+                Step::Put(0, Blob(b"kx".to_vec()), Blob(vec![b'x'; 3 << 20]), 0)
             }
             5..=35 => self.on_table(),
             36..=38 if self.cursors.len() < CURSORS => {
-                Step::OpenCursor(self.random.below(TABLES.len()))
+                Step::OpenCursor(self.random.index(TABLES.len()))
             }
             39 if !self.cursors.is_empty() => {
-                Step::CloseCursor(self.random.below(self.cursors.len()))
+                Step::CloseCursor(self.random.index(self.cursors.len()))
             }
-            _ if self.cursors.is_empty() => Step::OpenCursor(self.random.below(TABLES.len())),
+            _ if self.cursors.is_empty() => Step::OpenCursor(self.random.index(TABLES.len())),
             _ => self.at_cursor(),
         }
     }
 
+    /// What is done to a transaction that only reads, or in it while it is reset.
+    fn while_reading(&mut self) -> Option<Step> {
+        let (n, cursors) = (self.random.index(40), self.cursors.len());
+        if let Some(lost) = self.cursors.iter().position(|cursor| cursor.place == Place::Lost)
+            && self.reads == Reads::Yes
+        {
+            return Some(if n < 30 { Step::RenewCursor(lost) } else { Step::CloseCursor(lost) });
+        }
+        if self.reads == Reads::Yes {
+            return match n {
+                0 => Some(Step::Reset),
+                // LMDB takes one that was not reset for one that cannot be renewed.
+                1 => Some(Step::Renew),
+                2 if cursors > 0 => Some(Step::RenewCursor(self.random.index(cursors))),
+                _ => None,
+            };
+        }
+        let table = self.random.index(TABLES.len());
+        Some(match n {
+            0..=15 => Step::Renew,
+            16 => Step::Abort,
+            17 => Step::Commit,
+            18 => Step::Reset,
+            19..=22 => Step::Get(table, self.key(table)),
+            23 => Step::Stat(table),
+            24 => Step::Flags(table),
+            25 if cursors < CURSORS => Step::OpenCursor(table),
+            _ if cursors > 0 => {
+                let (cursor, op) =
+                    (self.random.index(cursors), self.random.pick(&[0, 4, 6, 8, 15]));
+                let (key, value) = (self.key(table), self.value(table));
+                Step::CursorGet { cursor, key, value, op, out: Out::Both }
+            }
+            _ => Step::Renew,
+        })
+    }
+
     fn on_table(&mut self) -> Step {
-        let table = match self.random.below(30) {
-            0 => TABLES.len() + self.random.below(4),
+        let table = match self.random.index(30) {
+            0 => TABLES.len() + self.random.index(4),
             1 => TABLES.len() - 1,
-            _ => self.random.below(TABLES.len() - 1),
+            _ => self.random.index(TABLES.len() - 1),
         };
         let dup = TABLES.get(table).is_none_or(|table| table.1 & DUPSORT != 0);
         let numbers = TABLES.get(table).is_some_and(|table| table.1 & 0x20 != 0);
         let (key, value) = (self.key(table), self.value(table));
-        match self.random.below(20) {
+        match self.random.index(20) {
             0..=3 => Step::Get(table, key),
             4..=11 if table != TABLES.len() - 1 => {
                 let any = [0, 0, 0, NOOVERWRITE, NODUPDATA, APPEND, APPENDDUP, CURRENT, MULTIPLE];
@@ -319,7 +394,12 @@ impl Program {
                 Step::Put(table, key, value, flags)
             }
             12..=14 => {
-                let value = match self.random.below(8) {
+                if let Some((key, value)) = self.under_a_cursor(table)
+                    && self.random.one_in(3)
+                {
+                    return Step::Del(table, key, Some(value));
+                }
+                let value = match self.random.index(8) {
                     0 if !numbers && !self.past.get(table).is_some_and(|past| *past) => {
                         Some(Blob(Vec::new()))
                     }
@@ -341,16 +421,25 @@ impl Program {
         }
     }
 
+    /// A pair of a table that a cursor is on.
+    fn under_a_cursor(&self, table: usize) -> Option<(Blob, Blob)> {
+        self.cursors.iter().filter(|cursor| cursor.table == table).find_map(|cursor| match &cursor
+            .place
+        {
+            Place::On(Some((key, value))) => Some((Blob(key.clone()), Blob(value.clone()))),
+            _ => None,
+        })
+    }
+
     fn at_cursor(&mut self) -> Step {
-        let cursor = self.random.below(self.cursors.len());
+        let cursor = self.random.index(self.cursors.len());
         let table = self.cursors[cursor].table;
         let dup = TABLES[table].1 & DUPSORT != 0;
-        let fixed = TABLES[table].1 & DUPFIXED != 0;
         let numbers = TABLES[table].1 & 0x20 != 0;
         let (key, mut value) = (self.key(table), self.value(table));
-        match self.random.below(20) {
+        match self.random.index(20) {
             0..=11 => {
-                let op = self.random.below(OPS.len()) as c_uint;
+                let op = self.random.index(OPS) as c_uint;
                 if matches!(op, 2 | 3) && !numbers && !self.past[table] && self.random.one_in(8) {
                     value.0.clear();
                 }
@@ -363,43 +452,7 @@ impl Program {
                 };
                 Step::CursorGet { cursor, key, value, op, out }
             }
-            12..=15 if table != TABLES.len() - 1 => {
-                let any = [0, 0, NOOVERWRITE, NODUPDATA, APPEND, APPENDDUP, CURRENT, CURRENT];
-                let mut flags = self.random.pick(&any);
-                let mut key = key;
-                if !dup && self.random.one_in(4) {
-                    flags |= RESERVE;
-                }
-                if flags & CURRENT != 0
-                    && let Place::On(Some((own, held))) = &self.cursors[cursor].place
-                {
-                    key = Blob(own.clone());
-                    if dup {
-                        value = Blob(held.clone());
-                    }
-                }
-                let mut count = 0;
-                if fixed && self.several < 4 && self.random.one_in(5) {
-                    // LMDB stops at one that is there already.
-                    count = 1 + self.random.below(3);
-                    let item = |i: usize| match numbers {
-                        true => (100 + i as u64).to_le_bytes().to_vec(),
-                        false => vec![b'w', b'a' + i as u8],
-                    };
-                    value = Blob((0..count).flat_map(|i| item(self.several * 3 + i)).collect());
-                    self.several += 1;
-                    flags = MULTIPLE | self.random.pick(&[0, 0, NODUPDATA, NOOVERWRITE]);
-                }
-                // The old bytes are there where as many are asked for.
-                let same = match &self.cursors[cursor].place {
-                    Place::On(Some((_, held))) => held.len() == value.len(),
-                    _ => false,
-                };
-                if flags & (RESERVE | CURRENT) == RESERVE | CURRENT {
-                    count = usize::from(same);
-                }
-                Step::CursorPut { cursor, key, value, flags, count }
-            }
+            12..=15 if table != TABLES.len() - 1 => self.put_at_cursor(cursor, key, value),
             16..=17 => {
                 let flags = if dup { self.random.pick(&[0, 0, NODUPDATA]) } else { 0 };
                 Step::CursorDel(cursor, flags)
@@ -408,13 +461,61 @@ impl Program {
         }
     }
 
+    fn put_at_cursor(&mut self, cursor: usize, mut key: Blob, mut value: Blob) -> Step {
+        let table = self.cursors[cursor].table;
+        let (dup, fixed) = (TABLES[table].1 & DUPSORT != 0, TABLES[table].1 & DUPFIXED != 0);
+        let any = [0, 0, NOOVERWRITE, NODUPDATA, APPEND, APPENDDUP, CURRENT, CURRENT];
+        let mut flags = self.random.pick(&any);
+        if !dup && self.random.one_in(4) {
+            flags |= RESERVE;
+        }
+        if flags & CURRENT != 0
+            && let Place::On(Some((own, held))) = &self.cursors[cursor].place
+        {
+            key = Blob(own.clone());
+            if dup {
+                value = Blob(held.clone());
+            }
+        }
+        let mut count = 0;
+        // Where nothing can be stored any number of times, else LMDB stops at one that is there already.
+        let harmless = !fixed || self.dead;
+        if (harmless || self.several < 4) && self.random.one_in(5) {
+            count = 1 + self.random.index(3);
+            let numbers = TABLES[table].1 & 0x20 != 0;
+            let item = |i: usize| match numbers {
+                true => (100 + i as u64).to_le_bytes().to_vec(),
+                false => vec![b'w', b'a' + i as u8],
+            };
+            value = Blob((0..count).flat_map(|i| item(self.several * 3 + i)).collect());
+            self.several += usize::from(!harmless);
+            flags = MULTIPLE | self.random.pick(&[0, 0, NODUPDATA, NOOVERWRITE]);
+        }
+        // The old bytes are there where as many are asked for.
+        let same = match &self.cursors[cursor].place {
+            Place::On(Some((_, held))) => held.len() == value.len(),
+            _ => false,
+        };
+        if flags & (RESERVE | CURRENT) == RESERVE | CURRENT {
+            count = usize::from(same);
+        }
+        Step::CursorPut { cursor, key, value, flags, count }
+    }
+
     /// Takes notice of what a step has done.
     pub(crate) fn after(&mut self, step: &Step, outcome: &Outcome) {
         match step {
-            Step::Begin | Step::Nested => {
+            Step::Reopen(..) | Step::Reset | Step::Renew | Step::RenewCursor(_) => {
+                self.read(step, outcome)
+            }
+            Step::CursorGet { .. } if self.reads == Reads::Parked => {}
+            Step::Begin | Step::Nested | Step::BeginRead => {
+                if matches!(step, Step::BeginRead) {
+                    self.reads = Reads::Yes;
+                }
                 self.levels += 1;
                 for cursor in &mut self.cursors {
-                    cursor.before.push((cursor.place.clone(), cursor.at_end));
+                    cursor.before.push((cursor.place.clone(), cursor.at_end, cursor.stale));
                 }
             }
             Step::Commit | Step::Abort => self.ended(step, outcome),
@@ -424,6 +525,7 @@ impl Program {
                 table: *table,
                 place: Place::Nowhere,
                 at_end: false,
+                stale: false,
                 before: Vec::new(),
             }),
             Step::CloseCursor(i) => drop(self.cursors.remove(*i)),
@@ -439,6 +541,8 @@ impl Program {
                         true => Place::Unknown,
                         false => Place::Deleted,
                     };
+                    // Where it was the last, LMDB has the mark now.
+                    self.cursors[own].at_end = true;
                 }
             }
             Step::CursorCount(cursor) if self.cursors[*cursor].at_end => {
@@ -458,29 +562,55 @@ impl Program {
             }
             _ => {}
         }
-        if outcome.code == KEYEXIST
-            && let Step::Put(table, _, _, flags) | Step::CursorPut { cursor: table, flags, .. } =
-                step
-            && flags & (NODUPDATA | APPENDDUP) != 0
-        {
-            self.tried = true;
-            let table = match step {
-                Step::Put(..) => *table,
-                _ => self.cursors[*table].table,
-            };
-            self.past[table] = true;
+        self.put_tried(step, outcome);
+        if self.reads != Reads::No {
+            return;
         }
-        self.dead |= outcome.code == BAD_TXN && !matches!(step, Step::InParent(_));
+        let code = outcome.code;
+        self.dead |= matches!(code, BAD_TXN | MAP_FULL) && !matches!(step, Step::InParent(_));
+    }
+
+    fn put_tried(&mut self, step: &Step, outcome: &Outcome) {
+        let (table, flags) = match step {
+            Step::Put(table, _, _, flags) => (*table, flags),
+            Step::CursorPut { cursor, flags, .. } => (self.cursors[*cursor].table, flags),
+            _ => return,
+        };
+        let refused = outcome.code == KEYEXIST && flags & (NODUPDATA | APPENDDUP) != 0;
+        self.tried |= refused || outcome.code == 0;
+        if let Some(past) = self.past.get_mut(table) {
+            *past |= refused;
+        }
+    }
+
+    /// The same, of steps of readers.
+    fn read(&mut self, step: &Step, outcome: &Outcome) {
+        match step {
+            Step::Reopen(_, read_only) => self.read_only = *read_only,
+            Step::Reset if self.reads == Reads::Yes => {
+                self.reads = Reads::Parked;
+                self.cursors.iter_mut().for_each(|cursor| cursor.place = Place::Lost);
+            }
+            Step::Renew if outcome.code == 0 => self.reads = Reads::Yes,
+            Step::RenewCursor(i) if outcome.code == 0 => {
+                let cursor = &mut self.cursors[*i];
+                (cursor.place, cursor.at_end, cursor.stale) = (Place::Nowhere, false, false);
+            }
+            _ => {}
+        }
     }
 
     fn ended(&mut self, step: &Step, outcome: &Outcome) {
         let (level, committed) = (self.levels, outcome.code == 0 && matches!(step, Step::Commit));
         self.cursors.retain(|cursor| cursor.level < level);
         self.levels -= 1;
+        if self.levels == 0 {
+            self.reads = Reads::No;
+        }
         for cursor in &mut self.cursors {
             let before = cursor.before.pop().expect("the level began");
             if !committed {
-                (cursor.place, cursor.at_end) = before;
+                (cursor.place, cursor.at_end, cursor.stale) = before;
             }
         }
         self.dead = matches!(step, Step::Commit) && outcome.code != 0 && self.levels > 0;
@@ -496,10 +626,17 @@ impl Program {
             (KEYEXIST, was) if !matches!(was, Place::On(_) | Place::Nowhere) => Place::Unknown,
             (KEYEXIST, _) if flags & (NOOVERWRITE | APPEND) == NOOVERWRITE => {
                 match &outcome.value {
-                    Arg::Bytes(held) => Place::On(Some((key.to_vec(), held.clone()))),
+                    Arg::Bytes(held) => {
+                        let (own, held) = (Blob(key.to_vec()), Blob(held.clone()));
+                        let gone = Step::Del(cursor.table, own.clone(), Some(held.clone()));
+                        self.telling = Some(gone);
+                        Place::On(Some((own.0, held.0)))
+                    }
                     Arg::Same => Place::On(None),
                 }
             }
+            // On the last of several that were stored at once, LMDB may not see those after it.
+            (0, _) if flags & MULTIPLE != 0 && cursor.at_end => Place::Unknown,
             (0 | KEYEXIST, _) => Place::On(None),
             (EINVAL, was) => was.clone(),
             _ => Place::Unknown,
@@ -516,9 +653,12 @@ impl Program {
         let on: Vec<bool> = self.cursors.iter().map(|c| c.place == gone && !c.at_end).collect();
         self.changed(table, None);
         let many = TABLES.get(table).is_some_and(|table| table.1 & DUPSORT != 0);
-        for (cursor, on) in self.cursors.iter_mut().zip(on) {
+        for (i, (cursor, on)) in self.cursors.iter_mut().zip(on).enumerate() {
             if on && many && cursor.table == table {
-                cursor.place = Place::ValueDeleted;
+                (cursor.place, cursor.stale) = (Place::ValueDeleted, true);
+                let (key, value) = (Blob(key.to_vec()), Blob(value.to_vec()));
+                let next = Step::CursorGet { cursor: i, key, value, op: 8, out: Out::Both };
+                self.telling = Some(next);
             }
         }
     }
@@ -565,9 +705,13 @@ impl Program {
             _ if was == Place::Nowhere && !matches!(op, 10 | 18) => was,
             _ => Place::Unknown,
         };
-        if op != 4 && outcome.code != EINVAL {
-            cursor.at_end = matches!(op, 6 | 12) || cursor.place == Place::Ended;
+        if op != 4 && !matches!(outcome.code, EINVAL | INCOMPATIBLE | BAD_VALSIZE | BAD_TXN) {
+            let many = TABLES[cursor.table].1 & DUPSORT != 0;
+            let ended = cursor.place == Place::Ended || (op == 9 && !many && outcome.code != 0);
+            let kept = outcome.code != 0 && cursor.at_end;
+            cursor.at_end = matches!(op, 6 | 12) || ended || kept;
         }
+        cursor.stale &= outcome.code != 0 || !matches!(op, 0 | 2 | 3 | 6 | 15..=17);
     }
 
     /// Cursors that are on no record are lost when their table changes; among many values LMDB's may also

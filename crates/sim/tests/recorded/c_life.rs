@@ -5,7 +5,7 @@ use std::ffi::c_uint;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use sim::rng::Rng;
+use support::Rng;
 use zubilo::{Env, Options};
 
 use crate::Marks;

@@ -1,6 +1,6 @@
 //! A disk at a moment of a recording, and what it may hold after a power cut.
 
-use sim::rng::Rng;
+use support::Rng;
 
 use crate::recording::Event;
 

@@ -20,8 +20,8 @@ use std::process::Command;
 
 use disk::Disk;
 use recording::{CALLS, Event, Recording};
-use sim::rng::Rng;
 use sim::watch::{beat, watch};
+use support::Rng;
 
 const DIR: &str = "ZUBILO_RECORDED_DIR";
 const MODE: &str = "ZUBILO_RECORDED_MODE";

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sim::rng::Rng;
+use support::Rng;
 
 pub(crate) type Records = BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>;
 /// Tables by name.
@@ -54,7 +54,7 @@ fn many(table: usize) -> bool {
 }
 
 fn bytes(rng: &mut Rng, len: u64) -> Vec<u8> {
-    let seed = rng.number();
+    let seed = rng.next();
     (0..len).map(|i| (seed >> (i % 57)) as u8 ^ i as u8).collect()
 }
 

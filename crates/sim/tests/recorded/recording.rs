@@ -22,7 +22,7 @@ pub(crate) enum Event {
     Mark(char, u64),
 }
 
-/// What stands in a call's quotes: `\x41\x42`.
+/// What a call's quotes hold: `\x41\x42`.
 fn unhex(text: &str) -> Vec<u8> {
     text.split("\\x").skip(1).map(|x| u8::from_str_radix(x, 16).expect("two digits")).collect()
 }
@@ -31,7 +31,7 @@ fn quoted(text: &str) -> Vec<Vec<u8>> {
     text.split('"').skip(1).step_by(2).map(unhex).collect()
 }
 
-/// Numbers behind the bytes of a call.
+/// Numbers after the bytes of a call.
 fn numbers(text: &str) -> Vec<u64> {
     text.trim_start_matches(',').split([',', ')']).map_while(|n| n.trim().parse().ok()).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use sim::rng::Rng;
+use support::Rng;
 use zubilo::{Durability, Env, Error, Options, TableOptions, WriteTxn};
 
 use crate::Marks;

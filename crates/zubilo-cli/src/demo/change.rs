@@ -24,7 +24,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// As it stands in the journal.
+    /// As the journal has it.
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + 5 * self.visits.len());
         bytes.extend(self.founded.to_le_bytes());

@@ -93,7 +93,7 @@ pub(crate) fn child(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// On to the next commit; false when the process is told to end.
+/// On to the next commit; false when the process is asked to end.
 fn next(read: &mut ReadTxn, end: &AtomicBool) -> Result<bool> {
     let before = read.id();
     while !end.load(Ordering::Relaxed) {

@@ -150,7 +150,7 @@ impl JsonlWriter {
     }
 }
 
-/// The text of a value that is a JSON object or list, if it can stand in a line and is read as the same
+/// The text of a value that is a JSON object or list, if it fits in a line and is read as the same
 /// bytes again.
 fn json_text(value: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(value).ok()?;

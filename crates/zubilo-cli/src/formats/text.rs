@@ -13,8 +13,8 @@
 //!
 //! In `print` a byte outside of printable ASCII, and the backslash, is `\` and two hex digits. Some
 //! releases of `mdb_dump` leave the backslash alone, so it is never written bare here: `\5c` means
-//! the same to all. A name that fits no line stands in escapes, and exactly in a line `name_hex=`.
-//! What LMDB's tables do not have stands in `align=` and `counted=`, only where a table has it.
+//! the same to all. A name that fits no line is escaped, and exact in a line `name_hex=`.
+//! What LMDB's tables do not have is in `align=` and `counted=`, only where a table has it.
 //! `mdb_load` passes over these three words.
 
 use std::io::BufRead;

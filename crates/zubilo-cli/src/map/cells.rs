@@ -14,7 +14,7 @@ pub(super) enum Kind {
     Log,
     Held,
     Free,
-    /// Behind the last page ever used.
+    /// After the last page ever used.
     Tail,
     /// Not come to: damage hides it.
     Unknown,
@@ -192,7 +192,7 @@ impl Map {
         });
     }
 
-    /// All pages have come: those behind the used part, and those that did not come.
+    /// All pages have come: those after the used part, and those that did not come.
     pub(super) fn end(&mut self, used_pages: u64, file_len: u64, problems: usize) {
         self.problems = problems;
         self.extents.sort_by_key(|e| e.first);

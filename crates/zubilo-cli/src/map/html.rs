@@ -10,7 +10,7 @@ use super::By;
 use super::cells::{Cell, Kind, Map};
 use super::screen::{KINDS, TABLES, colour, youth};
 
-/// Side of a cell and the gap behind it.
+/// Side of a cell and the gap after it.
 const SIDE: usize = 11;
 const STEP: usize = 12;
 

@@ -96,7 +96,7 @@ fn letter_of_table(table: usize) -> char {
     char::from(b'a' + (table % 26) as u8)
 }
 
-/// What stands in a cell where there are no colours.
+/// The letter of a cell where there are no colours.
 fn letter(map: &Map, cell: &Cell, by: By) -> char {
     let kind = cell.kind();
     match (kind.is_used(), by) {

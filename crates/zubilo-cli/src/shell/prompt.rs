@@ -16,7 +16,7 @@ use crate::failure::{Code, Done, Failure};
 
 use super::words::COMMANDS;
 
-/// Completes commands, and tables behind those that take one.
+/// Completes commands, and tables after those that take one.
 struct Help {
     env: Env,
 }

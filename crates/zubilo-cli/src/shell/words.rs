@@ -27,7 +27,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 22] = [
 ];
 
 /// A line's words. Double quotes hold words together; a backslash stays for who decodes the word, but takes
-/// a quote behind it along.
+/// a quote after it along.
 pub(super) fn split(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -58,8 +58,8 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View) {
         Span::raw(format!("   pages of {}", size(now.page_size))),
     ]);
     let mut second = format!("commit {}, {durable}", now.newest);
-    if let Some(txn) = now.unbelieved {
-        second.push_str(&format!("; holds a newer commit, {txn}, that is not believed"));
+    if let Some(txn) = now.untrusted {
+        second.push_str(&format!("; holds a newer commit, {txn}, that is not trusted"));
     }
     frame.render_widget(Paragraph::new(vec![first, Line::raw(second)]), area);
 }
@@ -206,7 +206,7 @@ mod tests {
             readers: Vec::new(),
             max_readers: 1024,
             tables: vec![table("orders", 120_000), table("customers", 5000)],
-            unbelieved: None,
+            untrusted: None,
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) fn of(tree: &Tree) -> Vec<String> {
     let small_runs = runs.pages >= SMALL && runs.entries > 0 && runs.pages == runs.entries;
     if small_runs && page_size < 65536 {
         hints.push(format!(
-            "{} values have a page of their own: with larger pages they would stand in leaves",
+            "{} values have a page of their own: larger pages would keep them in leaves",
             count(runs.pages)
         ));
     }

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::encoding::{escape, to_json};
 use crate::output::{count, table};
 
-/// Longest part behind the common start, where no separator ends it.
+/// Longest part after the common start, where no separator ends it.
 const PART: usize = 8;
 /// Different parts that are kept.
 const PARTS: usize = 10_000;
-/// Parts that are told.
+/// Parts that are shown.
 const TOLD: usize = 8;
 
 /// Starts of keys, by number.
@@ -106,7 +106,7 @@ impl Prefixes {
     }
 }
 
-/// The first word of a key with the separator behind it, or its first bytes.
+/// The first word of a key with the separator after it, or its first bytes.
 fn part(key: &[u8]) -> &[u8] {
     let separator = |byte: &u8| !byte.is_ascii_alphanumeric() && *byte < 0x80;
     let end = key.iter().position(separator).map_or(PART, |at| at + 1);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use rand::RngExt;
+use support::rng;
 
-use crate::harness::{Model, Place, contents, random, random_bytes, run, small_model};
+use crate::harness::{Model, Place, contents, random_bytes, run, small_model};
 
 #[test]
 fn keys_and_values_in_every_encoding() {
@@ -70,15 +70,15 @@ fn scan_options() {
 
 #[test]
 fn ranges_agree_with_a_model() {
-    let mut rng = random();
+    let mut rng = rng();
     let records: BTreeMap<_, _> =
         (0..300).map(|_| (random_bytes(&mut rng, 3), random_bytes(&mut rng, 5))).collect();
     let place = Place::new();
     let store = place.store("s", &Model::from([(b"main".to_vec(), records.clone())]));
     for _ in 0..60 {
-        let mut bound = || rng.random_bool(0.6).then(|| random_bytes(&mut rng, 3));
+        let mut bound = || (!rng.one_in(3)).then(|| random_bytes(&mut rng, 3));
         let (from, to, prefix) = (bound(), bound(), bound());
-        let (reverse, limit) = (rng.random_bool(0.5), rng.random_range(1..50usize));
+        let (reverse, limit) = (rng.one_in(2), rng.range(1..50));
         let hex = |b: &[u8]| b.iter().map(|b| format!("{b:02x}")).collect::<String>();
         let mut args: Vec<String> =
             ["scan", &store, "-e", "hex", "--limit", &limit.to_string()].map(Into::into).into();

@@ -62,7 +62,7 @@ fn page_size_is_that_of_the_new_store() {
 }
 
 #[test]
-fn get_tells_what_is_missing() {
+fn get_reports_what_is_missing() {
     let place = Place::new();
     let store = place.small_store("s");
     let got = run(&["get", &store, "a", "nothing", "b"]).code(1).says("\"nothing\"");
@@ -140,8 +140,8 @@ fn stat_adds_up() {
         "steady",
         "tables",
         "tail_bytes",
-        "unbelieved",
         "unflushed_commits",
+        "untrusted",
         "used_bytes",
         "uuid",
     ];
@@ -175,7 +175,7 @@ fn chk_finds_a_good_store_good() {
         "run_pages",
         "tables",
         "txn",
-        "unbelieved",
+        "untrusted",
     ];
     assert_eq!(keys(&shown), names);
     assert_eq!((&shown["ok"], &shown["entries"]), (&json!(true), &json!(5)));

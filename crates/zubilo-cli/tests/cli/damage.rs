@@ -2,18 +2,17 @@
 
 use std::path::Path;
 
-use rand::RngExt;
-use rand::rngs::StdRng;
+use support::{Rng, rng};
 
 use zubilo::{Options, PageKind, TxnId};
 
-use crate::harness::{Model, Place, random, random_model, run, run_with};
+use crate::harness::{Model, Place, random_model, run, run_with};
 
 const PAGE: usize = 4096;
 
 /// A store of some size, as bytes, and the pages of trees that older commits than the last two
 /// wrote: an open verifies the last ones by itself and goes back to the commit before.
-fn store_bytes(place: &Place, rng: &mut StdRng) -> (Vec<u8>, Vec<usize>) {
+fn store_bytes(place: &Place, rng: &mut Rng) -> (Vec<u8>, Vec<usize>) {
     let mut model = random_model(rng);
     let records = (0..400u32).map(|i| (i.to_be_bytes().to_vec(), vec![i as u8; 60]));
     model.insert(b"main".to_vec(), records.collect());
@@ -44,13 +43,13 @@ fn place_store(place: &Place, name: &str, bytes: &[u8]) -> String {
 
 #[test]
 fn a_flipped_byte_is_found() {
-    let mut rng = random();
+    let mut rng = rng();
     let place = Place::new();
     let (good, old) = store_bytes(&place, &mut rng);
     for _ in 0..20 {
         let mut bad = good.clone();
-        let page = old[rng.random_range(0..old.len())];
-        bad[page * PAGE + rng.random_range(0..PAGE)] ^= 1 << rng.random_range(0..8);
+        let page = old[rng.index(old.len())];
+        bad[page * PAGE + rng.index(PAGE)] ^= 1 << rng.below(8);
         let store = place_store(&place, "bad", &bad);
         run(&["chk", &store]).code(3);
         let shown = run(&["chk", &store, "--json"]).code(3).json();
@@ -59,7 +58,7 @@ fn a_flipped_byte_is_found() {
 }
 
 #[test]
-fn a_damaged_last_commit_is_told_of() {
+fn a_damaged_last_commit_is_reported() {
     let place = Place::new();
     let store = place.small_store("s");
     run(&["put", &store, "k", "the newest"]).ok();
@@ -72,10 +71,10 @@ fn a_damaged_last_commit_is_told_of() {
     let noted = run(&["get", &store, "k", "--json"]).code(1).says("{\"note\":\"the file holds");
     assert_eq!(noted.json()["found"], false);
     let shown = run(&["chk", &store, "--json"]).code(0).json();
-    assert_eq!((&shown["txn"], &shown["unbelieved"]), (&2.into(), &3.into()));
+    assert_eq!((&shown["txn"], &shown["untrusted"]), (&2.into(), &3.into()));
     let shown = run(&["chk", &store, "--strict", "-q"]).code(3);
-    assert!(String::from_utf8_lossy(&shown.out).contains("not believed"));
-    assert!(run(&["stat", &store]).ok().contains("not believed"));
+    assert!(String::from_utf8_lossy(&shown.out).contains("not trusted"));
+    assert!(run(&["stat", &store]).ok().contains("not trusted"));
     run(&["put", &store, "k", "again"]).ok();
     run(&["chk", &store, "--strict", "-q"]).ok();
 }
@@ -129,7 +128,7 @@ fn try_everything(place: &Place, store: &str) {
         let _ = std::fs::remove_file(Path::new(&copy));
         let done = run(args);
         assert!([0, 1, 3, 4].contains(&done.code), "{args:?}: {done:?}");
-        // A note on a commit that is not believed may come first.
+        // A note on a commit that is not trusted may come first.
         let tells = |line: &str| line.starts_with("zubilo: ") || line.starts_with("{\"error\":");
         let told = done.err.lines().any(tells);
         let explained = told || args[0] == "chk";
@@ -144,25 +143,25 @@ fn try_everything(place: &Place, store: &str) {
 
 #[test]
 fn random_damage_never_ends_in_a_panic() {
-    let mut rng = random();
+    let mut rng = rng();
     let place = Place::new();
     let (good, _) = store_bytes(&place, &mut rng);
     for round in 0..25 {
         let mut bad = good.clone();
         match round % 5 {
-            0 => bad.truncate(rng.random_range(1..bad.len())),
+            0 => bad.truncate(rng.range(1..bad.len())),
             1 => {
-                let page = rng.random_range(0..bad.len() / PAGE);
-                bad[page * PAGE..][..PAGE].fill(rng.random());
+                let page = rng.index(bad.len() / PAGE);
+                bad[page * PAGE..][..PAGE].fill(rng.byte());
             }
             2 => {
-                let (a, b) = (rng.random_range(0..bad.len() / PAGE), rng.random_range(0..8));
+                let (a, b) = (rng.index(bad.len() / PAGE), rng.index(8));
                 bad.copy_within(a * PAGE..(a + 1) * PAGE, b * PAGE);
             }
             _ => {
-                for _ in 0..rng.random_range(1..200) {
-                    let at = rng.random_range(0..bad.len());
-                    bad[at] = rng.random();
+                for _ in 0..rng.range(1..200) {
+                    let at = rng.index(bad.len());
+                    bad[at] = rng.byte();
                 }
             }
         }
@@ -173,11 +172,11 @@ fn random_damage_never_ends_in_a_panic() {
 
 #[test]
 fn a_store_without_a_whole_meta_is_damaged() {
-    let mut rng = random();
+    let mut rng = rng();
     let place = Place::new();
     let (mut bytes, _) = store_bytes(&place, &mut rng);
     for meta in bytes[..4 * PAGE].chunks_mut(PAGE) {
-        // The mark at the start stays, so that this is a store, but a broken one.
+        // The magic number at the start stays, so that this is a store, but a broken one.
         meta[100..].fill(0xaa);
     }
     let store = place_store(&place, "bad", &bytes);

@@ -2,9 +2,11 @@
 
 use std::io::Write;
 
+use support::rng;
+
 use zubilo::{KeyOrder, Options, TableOptions};
 
-use crate::harness::{Model, Place, contents, random, random_model, run, run_with, small_model};
+use crate::harness::{Model, Place, contents, random_model, run, run_with, small_model};
 use crate::originals::original;
 
 /// Names of formats with arguments for dump and load.
@@ -27,7 +29,7 @@ fn load(store: &str, format: &[&str], more: &[&str], input: &[u8]) {
 
 #[test]
 fn random_tables_survive_every_format() {
-    let mut rng = random();
+    let mut rng = rng();
     for round in 0..6 {
         let place = Place::new();
         let model = random_model(&mut rng);
@@ -74,7 +76,7 @@ fn backslashes_in_csv_are_backslashes() {
 
 /// What is not text is not written as text. What was written in another way says so, and is read by it.
 #[test]
-fn csv_tells_how_its_fields_are_written() {
+fn the_header_of_csv_says_how_its_fields_are_written() {
     let place = Place::new();
     let model = Model::from([(b"\xff".to_vec(), [(b"\\".to_vec(), b"\xfe".to_vec())].into())]);
     let store = place.store("s", &model);
@@ -149,7 +151,7 @@ fn the_name_of_the_input_tells_its_format() {
 }
 
 #[test]
-fn records_that_name_no_table_go_where_told() {
+fn records_that_name_no_table_go_into_the_table_of_the_option() {
     let place = Place::new();
     let inputs = [
         ("jsonl", &[][..], "{\"key\":\"k\",\"value\":\"v\"}\n"),

@@ -6,9 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 use serde_json::Value;
+use support::Rng;
 use tempfile::TempDir;
 use zubilo::Options;
 
@@ -169,34 +168,26 @@ pub(crate) fn contents(path: impl AsRef<Path>) -> Model {
     model
 }
 
-/// A generator whose seed is printed, and taken from `ZUBILO_SEED` if that is set.
-pub(crate) fn random() -> StdRng {
-    let given = std::env::var("ZUBILO_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(rand::random::<u64>);
-    println!("ZUBILO_SEED={seed}");
-    StdRng::seed_from_u64(seed)
-}
-
 /// Bytes of every kind: nothing, text, controls, backslashes, quotes, everything.
-pub(crate) fn random_bytes(rng: &mut StdRng, max: usize) -> Vec<u8> {
-    let len = rng.random_range(0..=max);
-    let kind = rng.random_range(0..4);
+pub(crate) fn random_bytes(rng: &mut Rng, max: usize) -> Vec<u8> {
+    let len = rng.index(max + 1);
+    let kind = rng.index(4);
     let awkward = b"\\\"',;\n\r\t\0 \x7f{}x41=\xc3\xff";
-    let byte = |rng: &mut StdRng| match kind {
-        0 => rng.random_range(b'a'..=b'z'),
-        1 => awkward[rng.random_range(0..awkward.len())],
-        _ => rng.random::<u8>(),
+    let byte = |rng: &mut Rng| match kind {
+        0 => b'a' + rng.below(26) as u8,
+        1 => rng.pick(awkward),
+        _ => rng.byte(),
     };
     (0..len).map(|_| byte(rng)).collect()
 }
 
 /// Several tables with random names and records, one of them empty.
-pub(crate) fn random_model(rng: &mut StdRng) -> Model {
+pub(crate) fn random_model(rng: &mut Rng) -> Model {
     let mut model = Model::new();
-    for _ in 0..rng.random_range(1..5) {
+    for _ in 0..rng.range(1..5) {
         let mut records = BTreeMap::new();
-        for _ in 0..rng.random_range(1..200) {
-            let max = if rng.random_range(0..20) == 0 { 70_000 } else { 300 };
+        for _ in 0..rng.range(1..200) {
+            let max = if rng.one_in(20) { 70_000 } else { 300 };
             records.insert(random_bytes(rng, 200), random_bytes(rng, max));
         }
         model.insert(random_bytes(rng, 30), records);

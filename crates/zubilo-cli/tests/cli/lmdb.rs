@@ -3,13 +3,13 @@
 use std::fs;
 use std::io::Write;
 
+use support::{Rng, rng};
+
 use zubilo::{KeyOrder, Options};
 
-use crate::harness::{Place, random, random_bytes, run, small_model};
+use crate::harness::{Place, random_bytes, run, small_model};
 use crate::original::{self, Contents, Sample, write};
 use crate::originals::{original as tool, records};
-use rand::RngExt;
-use rand::rngs::StdRng;
 
 /// All combinations of flags that LMDB accepts.
 fn all_flags() -> Vec<u32> {
@@ -20,24 +20,24 @@ fn all_flags() -> Vec<u32> {
 }
 
 /// Records for a table with these flags.
-fn contents(rng: &mut StdRng, flags: u32) -> Contents {
+fn contents(rng: &mut Rng, flags: u32) -> Contents {
     let mut all = Contents::new();
-    for _ in 0..rng.random_range(1..80) {
+    for _ in 0..rng.range(1..80) {
         let mut key = random_bytes(rng, 100);
-        key.push(rng.random());
+        key.push(rng.byte());
         if flags & original::INTEGERKEY != 0 {
-            key = rng.random::<u64>().to_le_bytes().to_vec();
+            key = rng.next().to_le_bytes().to_vec();
         }
         if flags & original::DUPSORT == 0 {
-            let max = if rng.random_range(0..10) == 0 { 20_000 } else { 200 };
+            let max = if rng.one_in(10) { 20_000 } else { 200 };
             all.push((key, random_bytes(rng, max)));
             continue;
         }
-        let count = if rng.random_range(0..20) == 0 { 2000 } else { rng.random_range(1..6) };
+        let count = if rng.one_in(20) { 2000 } else { rng.range(1..6) };
         for _ in 0..count {
             let value = match flags & original::DUPFIXED {
-                0 => [random_bytes(rng, 60), vec![rng.random()]].concat(),
-                _ => rng.random::<u32>().to_le_bytes().to_vec(),
+                0 => [random_bytes(rng, 60), vec![rng.byte()]].concat(),
+                _ => (rng.next() as u32).to_le_bytes().to_vec(),
             };
             all.push((key.clone(), value));
         }
@@ -45,7 +45,7 @@ fn contents(rng: &mut StdRng, flags: u32) -> Contents {
     all
 }
 
-fn samples(rng: &mut StdRng) -> Vec<(Sample, Contents)> {
+fn samples(rng: &mut Rng) -> Vec<(Sample, Contents)> {
     let unnamed = (Sample { name: None, flags: 0 }, contents(rng, 0));
     let named = all_flags().into_iter().map(|flags| {
         let name = Some(format!("table {flags:02x}").into_bytes());
@@ -95,7 +95,7 @@ fn in_store(path: &std::path::Path) -> Vec<(Sample, Contents)> {
 
 #[test]
 fn all_kinds_of_tables_are_imported() {
-    let mut rng = random();
+    let mut rng = rng();
     let place = Place::new();
     let (_dir, old, expected) = write(&samples(&mut rng));
     let total: usize = expected.iter().map(|(_, contents)| contents.len()).sum();
@@ -109,7 +109,7 @@ fn all_kinds_of_tables_are_imported() {
 
 #[test]
 fn what_was_imported_goes_back_to_the_original() {
-    let mut rng = random();
+    let mut rng = rng();
     let place = Place::new();
     let (_dir, old, _) = write(&samples(&mut rng));
     let (old, new) = (old.to_str().unwrap(), place.arg("new"));
@@ -135,7 +135,7 @@ fn what_was_imported_goes_back_to_the_original() {
 }
 
 #[test]
-fn a_programs_own_order_is_told_and_compared_all_the_same() {
+fn a_programs_own_order_is_reported_and_compared_all_the_same() {
     let place = Place::new();
     let sample = Sample { name: Some(b"own".to_vec()), flags: 0 };
     let text = |s: &str| s.as_bytes().to_vec();
@@ -149,7 +149,7 @@ fn a_programs_own_order_is_told_and_compared_all_the_same() {
 
 #[test]
 fn damaged_files_are_errors_and_leave_nothing() {
-    let mut rng = random();
+    let mut rng = rng();
     let place = Place::new();
     let (_dir, old, _) = write(&samples(&mut rng));
     let whole = fs::read(old).unwrap();
@@ -157,8 +157,8 @@ fn damaged_files_are_errors_and_leave_nothing() {
     let mut refused = 0;
     for _ in 0..40 {
         let mut bytes = whole.clone();
-        let page = rng.random_range(2..bytes.len() / 4096);
-        bytes[page * 4096 + rng.random_range(8..14)] ^= 1 << rng.random_range(0..8);
+        let page = rng.range(2..bytes.len() / 4096);
+        bytes[page * 4096 + rng.range(8..14)] ^= 1 << rng.below(8);
         fs::write(&file, bytes).unwrap();
         let new = place.path("new");
         let run = run(&["import", file.to_str().unwrap(), new.to_str().unwrap()]);
@@ -193,7 +193,7 @@ fn one_meta_is_read_on_request_only() {
 }
 
 #[test]
-fn wrong_arguments_are_told() {
+fn wrong_arguments_are_reported() {
     let place = Place::new();
     let both = |name| (Sample { name, flags: 0 }, vec![(b"k".to_vec(), b"v".to_vec())]);
     let (_dir, old, _) = write(&[both(None), both(Some(b"main".to_vec()))]);
@@ -244,7 +244,7 @@ fn a_table_is_exported_without_its_name() {
 #[test]
 fn of_two_orders_the_one_in_force_is_kept() {
     use original::*;
-    let mut rng = random();
+    let mut rng = rng();
     let cases = [
         (REVERSEKEY | INTEGERKEY, REVERSEKEY),
         (DUPSORT | DUPFIXED | INTEGERDUP | REVERSEDUP, DUPSORT | DUPFIXED | INTEGERDUP),
@@ -269,7 +269,7 @@ fn of_two_orders_the_one_in_force_is_kept() {
 /// An unnamed database with flags of its own, alone in its file.
 #[test]
 fn an_unnamed_database_keeps_its_flags() {
-    let mut rng = random();
+    let mut rng = rng();
     for flags in all_flags() {
         let place = Place::new();
         let sample = (Sample { name: None, flags }, contents(&mut rng, flags));

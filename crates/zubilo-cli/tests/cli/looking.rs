@@ -1,4 +1,4 @@
-//! Commands that look at a store: who reads it, how its tables stand in their pages, whether all is whole.
+//! Commands that look at a store: who reads it, how its tables fill their pages, whether all is whole.
 
 use std::path::Path;
 
@@ -112,7 +112,7 @@ fn a_tree_is_told_from_its_pages_and_records() {
     assert!(run(&["tree", &store, "empty"]).ok().contains("none"));
     run(&["tree", &store, "missing"]).code(1).says("no such table");
 
-    // What random insertions and deletions leave is told, and what helps against it.
+    // What random insertions and deletions leave is shown, and what helps against it.
     let mut txn = env.write().unwrap();
     let mut table = txn.table("t").unwrap();
     let keys: Vec<_> = table.iter().unwrap().map(|r| r.unwrap().0.to_vec()).collect();

@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::harness::{Model, Place, contents, random, random_bytes, run, run_with};
-use rand::RngExt;
+use support::rng;
+
+use crate::harness::{Model, Place, contents, random_bytes, run, run_with};
 
 fn fixture(name: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
@@ -122,15 +123,15 @@ pub(crate) fn original(tool: &str, args: &[&str], input: &[u8]) -> Option<Vec<u8
 
 #[test]
 fn the_originals_read_our_dumps_and_we_read_theirs() {
-    let mut rng = random();
+    let mut rng = rng();
     for round in 0..5 {
         let place = Place::new();
         let mut model = Model::new();
         // LMDB has no empty keys, and none of more than 511 bytes.
-        for table in 0..rng.random_range(1..4) {
-            let records = (0..rng.random_range(0..300)).map(|_| {
+        for table in 0..rng.range(1..4) {
+            let records = (0..rng.index(300)).map(|_| {
                 let mut key = random_bytes(&mut rng, 200);
-                key.push(rng.random());
+                key.push(rng.byte());
                 (key, random_bytes(&mut rng, 3000))
             });
             model.insert(format!("table {table}").into_bytes(), records.collect());

@@ -185,7 +185,7 @@ fn a_shell_does_what_its_lines_say() {
     assert!(
         shown.contains("in pages of 4.00 KiB") && shown.contains("the table \"main\": 5 records")
     );
-    // Each mistake is told, and in a file it ends the work.
+    // Each mistake is reported, and in a file it ends the work.
     for (line, part) in [
         ("nonsense", "no command \"nonsense\"; help lists them"),
         ("get", "it is: get KEY"),

@@ -14,7 +14,9 @@ use std::ptr::NonNull;
 use crate::error::{Error, Result};
 use crate::platform::{LARGE_PAGE, Memory};
 
-/// Size of the first chunk; those behind it are one large page.
+use super::recent::Recent;
+
+/// Size of the first chunk; those after it are one large page.
 const FIRST_CHUNK: usize = 256 << 10;
 
 /// Nesting level that owns a slot; 0 is nobody.
@@ -32,13 +34,15 @@ pub(crate) struct Arena {
     chunks: Vec<Memory>,
     /// The pages of all chunks, in order.
     slots: Vec<Slot>,
-    /// Slots below this were handed out since the last reset; those behind are free. So a small
+    /// Slots below this were handed out since the last reset; those after are free. So a small
     /// transaction costs nothing for the memory that a large one before it has left.
     used: usize,
     /// Free slots below `used`.
     free: Vec<u32>,
     page_size: usize,
     live: usize,
+    /// Pages of the file that were written from here a moment ago.
+    pub(super) recent: Recent,
 }
 
 // SAFETY: the pointers of the slots lead into the chunks, which belong to this value and move with
@@ -56,6 +60,7 @@ impl Arena {
             free: Vec::new(),
             page_size,
             live: 0,
+            recent: Recent::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 //! snapshot: a dirty branch refers to a dirty child by arena slot, to a clean one by number.
 
 pub(crate) mod arena;
+mod recent;
 pub(crate) mod workspace;
 
 pub(crate) use arena::Arena;

@@ -4,6 +4,10 @@
 //! was set free: pages of the snapshot (they die with this commit), pages this transaction itself
 //! had already written (spilled; they go straight back to free space), slots of outer levels
 //! (dropped only if the inner level commits).
+//!
+//! Invariant: a page of the file is verified before it is replaced or freed ([`Workspace::touch`],
+//! [`Workspace::drop_page`]). What is copied gets a new checksum, which would hide damage for good; what is
+//! freed tells by its birth who may still read it.
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
@@ -23,6 +27,19 @@ pub(crate) struct Freed {
     pub(crate) first: u64,
     pub(crate) count: u64,
     pub(crate) birth: u64,
+}
+
+/// What a transaction has done with pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PageCounts {
+    /// Pages copied to be changed.
+    pub(crate) copied: u64,
+    /// Pages that are there because another one was full.
+    pub(crate) split: u64,
+    /// Pages joined with a neighbour.
+    pub(crate) merged: u64,
+    /// Pages written before the commit.
+    pub(crate) spilled: u64,
 }
 
 /// A large value that is still in memory.
@@ -50,6 +67,10 @@ pub(crate) struct MapView {
     end: u64,
 }
 
+// SAFETY: the pointer is followed by way of `Workspace::view` only, whose snapshot is bounded and shows
+// pages that nobody writes, whatever thread reads them.
+unsafe impl Sync for MapView {}
+
 /// The dirty half of a write transaction.
 pub(crate) struct Workspace {
     map: MapView,
@@ -58,12 +79,16 @@ pub(crate) struct Workspace {
     runs: Vec<Option<DirtyRun>>,
     run_bytes: u64,
     levels: Vec<Nested>,
+    /// Changes so far of any tree; see `Tree::version`.
+    changes: u64,
     /// Pages of the snapshot that died.
-    pub(crate) freed: Vec<Freed>,
+    freed: Vec<Freed>,
     /// Pages written by this transaction before its commit.
-    pub(crate) spilled: Vec<Extent>,
+    spilled: Vec<Extent>,
     /// Of those, the ones no longer in use.
-    pub(crate) returned: Vec<Extent>,
+    returned: Vec<Extent>,
+    /// What was done so far, be it undone since.
+    pub(crate) counts: PageCounts,
     /// A buffer for the tree code.
     pub(crate) separator: Vec<u8>,
 }
@@ -95,6 +120,14 @@ impl<'w> Pages<'w> for View<'w> {
             Some(slot) => self.ws.arena.page(slot).ok_or_else(|| {
                 at.damaged()(Damage("a reference to an unwritten page in a written one"))
             }),
+        }
+    }
+
+    #[inline]
+    fn page_again(&self, at: Ref) -> Option<&'w [u8]> {
+        match at.slot() {
+            None => self.snapshot.page_again(at),
+            Some(slot) => self.ws.arena.page(slot),
         }
     }
 
@@ -149,17 +182,32 @@ impl Workspace {
             runs: Vec::new(),
             run_bytes: 0,
             levels: Vec::new(),
+            changes: 0,
             // A small transaction replaces about so many pages.
             freed: Vec::with_capacity(16),
             spilled: Vec::new(),
             returned: Vec::new(),
+            counts: PageCounts::default(),
             separator: Vec::new(),
         }
     }
 
-    /// The arena, for the next transaction.
-    pub(crate) fn into_arena(self) -> Arena {
-        self.arena
+    /// Counts a change; gives the version of the tree that it makes.
+    #[inline]
+    pub(crate) fn count_change(&mut self) -> u64 {
+        self.changes += 1;
+        self.changes
+    }
+
+    /// The arena, for the next transaction, and what was written early.
+    pub(crate) fn into_parts(self) -> (Arena, Vec<Extent>) {
+        (self.arena, self.spilled)
+    }
+
+    /// One of no transaction, without a page.
+    pub(crate) fn none(shift: u32) -> Workspace {
+        // SAFETY: it sees no page at all.
+        unsafe { Workspace::new(std::ptr::null(), shift, 0, 0, Arena::new(4096)) }
     }
 
     pub(crate) fn arena(&self) -> &Arena {
@@ -178,7 +226,7 @@ impl Workspace {
         self.map.shift
     }
 
-    /// Pages written early may lie behind the snapshot's end; the view follows.
+    /// Pages written early may lie past the snapshot's end; the view follows.
     pub(crate) fn extend(&mut self, end: u64) {
         self.map.end = self.map.end.max(end);
     }
@@ -223,6 +271,17 @@ impl Workspace {
     #[inline]
     pub(crate) fn page_mut(&mut self, slot: u32) -> Result<&mut [u8]> {
         self.arena.page_mut(slot).ok_or_else(lost_slot)
+    }
+
+    /// Changes a dirty page of the running level.
+    #[inline(always)]
+    pub(crate) fn edit<'w, T>(
+        &'w mut self,
+        at: Ref,
+        change: impl FnOnce(&'w mut [u8]) -> Result<T, Damage>,
+    ) -> Result<T> {
+        let page = at.slot().and_then(|slot| self.arena.page_mut(slot)).ok_or_else(lost_slot)?;
+        change(page).map_err(at.damaged())
     }
 
     pub(crate) fn pair_mut(&mut self, a: u32, b: u32) -> Result<(&mut [u8], &mut [u8])> {
@@ -291,21 +350,37 @@ impl Workspace {
 
     fn copy_clean(&mut self, at: Ref) -> Result<u32> {
         let slot = self.new_page()?;
+        let known = self.arena.recent.knows(at.0);
         let (to, from) = self.change_from(slot, at)?;
         to.copy_from_slice(from);
+        if !known {
+            header::verify(to, at.0).map_err(at.damaged())?;
+        }
         let (birth, level) = (header::birth(to), header::level(to));
         if level > 0 || self.txn - birth <= HOT_AGE {
             self.arena.set_hot(slot);
         }
         self.free_clean(at.0, 1, birth)?;
+        self.counts.copied += 1;
         Ok(slot)
+    }
+
+    /// Gives a dirty page its place in the file, where it is written next.
+    pub(crate) fn seal(&mut self, slot: u32, number: u64) -> Result<()> {
+        header::seal(self.arena.page_mut(slot).ok_or_else(lost_slot)?, number, self.txn);
+        self.arena.recent.note(number);
+        Ok(())
     }
 
     /// Drops a page that nothing refers to any more.
     pub(crate) fn drop_page(&mut self, at: Ref) -> Result<()> {
         let Some(slot) = at.slot() else {
-            let birth = header::birth(self.view().page(at)?);
-            return self.free_clean(at.0, 1, birth);
+            let known = self.arena.recent.knows(at.0);
+            let page = self.view().page(at)?;
+            if !known {
+                header::verify(page, at.0).map_err(at.damaged())?;
+            }
+            return self.free_clean(at.0, 1, header::birth(page));
         };
         let level = self.level();
         match self.levels.last_mut() {
@@ -327,9 +402,51 @@ impl Workspace {
         booked.ok_or_else(no_list)
     }
 
+    // ---- what was set free, and what was written early ----
+
+    /// The pages of the snapshot that died, ascending.
+    pub(crate) fn freed(&mut self) -> &[Freed] {
+        // Sorted here once, as the free-space log wants them, instead of there for each use.
+        self.freed.sort_unstable_by_key(|freed| freed.first);
+        &self.freed
+    }
+
+    /// Takes them.
+    pub(crate) fn take_freed(&mut self) -> Vec<Freed> {
+        std::mem::take(&mut self.freed)
+    }
+
+    /// Pages that this transaction wrote before its commit.
+    pub(crate) fn spilled(&self) -> &[Extent] {
+        &self.spilled
+    }
+
+    /// Adds some.
+    pub(crate) fn add_spilled(&mut self, extents: impl AsRef<[Extent]>) -> Result<()> {
+        self.spilled.try_reserve(extents.as_ref().len()).map_err(|_| no_list())?;
+        self.spilled.extend_from_slice(extents.as_ref());
+        Ok(())
+    }
+
+    /// Takes them, at the commit.
+    pub(crate) fn take_spilled(&mut self) -> Vec<Extent> {
+        std::mem::take(&mut self.spilled)
+    }
+
+    /// Of those written early, the ones no longer in use.
+    pub(crate) fn returned(&self) -> &[Extent] {
+        &self.returned
+    }
+
+    /// Takes them; `rest` is what is still in use.
+    pub(crate) fn take_returned(&mut self, rest: Vec<Extent>) -> Vec<Extent> {
+        self.spilled = rest;
+        std::mem::take(&mut self.returned)
+    }
+
     // ---- value runs ----
 
-    /// Keeps a large value of `len` bytes in memory: `value` and zeros behind it, which the caller fills.
+    /// Keeps a large value of `len` bytes in memory: `value` and zeros after it, which the caller fills.
     pub(crate) fn new_run(&mut self, len: usize, value: &[u8]) -> Result<RunRef> {
         let index = u32::try_from(self.runs.len())
             .map_err(|_| Error::Invalid("a transaction holds at most 2^32 large values"))?;

@@ -1,7 +1,7 @@
 //! Stores without a lock file whose users take turns by means of their own: the commits of others
 //! are found in the metas.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::shared::Word;
 use crate::sync::Ordering;
 
@@ -17,9 +17,22 @@ pub(crate) fn adopt(env: &EnvInner) -> Result<()> {
         return Ok(());
     }
     let _lock = MetaLock::take(&env.shared)?;
-    let len = env.data.len().map_err(crate::Error::io_at("find the length of", env.data.path()))?;
+    let len = env.data.len().map_err(Error::io_at("find the length of", env.data.path()))?;
     env.shared.word(Word::FileLen).store(len, Ordering::SeqCst);
     let Found::Metas(metas) = metas::read(env.data.as_ref())? else { return Ok(()) };
     let newer = metas.first().is_some_and(|(_, meta)| meta.txn > env.shared.newest());
-    if newer { open::believe(env, &metas, len) } else { Ok(()) }
+    if newer { open::trust_newest(env, &metas, len) } else { Ok(()) }
+}
+
+/// Whether others have committed to a store without a lock file since this process looked. A checkpoint
+/// of what it knows would be written over their metas, and the end of the file be cut off.
+pub(crate) fn is_behind(env: &EnvInner) -> Result<bool> {
+    if env.options.lock_file {
+        return Ok(false);
+    }
+    let _lock = MetaLock::take(&env.shared)?;
+    let Found::Metas(metas) = metas::read(env.data.as_ref())? else { return Ok(false) };
+    // A meta that was not trusted at open is known, and newer too.
+    let known = |i, txn| txn <= env.shared.newest() || metas::tells(&env.shared, i, txn);
+    Ok(metas.iter().any(|(i, meta)| !known(*i, meta.txn)))
 }

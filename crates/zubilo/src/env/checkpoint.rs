@@ -15,16 +15,17 @@
 //! the writes of metas only.
 
 use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::planted::{Bug, has};
 use crate::shared::Shared;
 
-use super::EnvInner;
 use super::log::Level;
 use super::meta::{Meta, Trust};
 use super::metas::{self, Pending, Place, SlotState};
+use super::{EnvInner, adopt, facade};
 
 /// The meta lock, released on drop.
 pub(crate) struct MetaLock<'a>(&'a Shared);
@@ -50,6 +51,16 @@ impl<'a> WriterLock<'a> {
     pub(crate) fn take(shared: &'a Shared, wait: bool) -> Result<Option<WriterLock<'a>>> {
         let locked = if wait { Some(shared.lock_writer()?) } else { shared.try_lock_writer()? };
         Ok(locked.map(|_| WriterLock(Some(shared))))
+    }
+
+    /// The same; where it was taken already, the time that the wait took.
+    pub(crate) fn take_timed(
+        shared: &'a Shared,
+        wait: bool,
+    ) -> Result<Option<(WriterLock<'a>, Option<Duration>)>> {
+        let start = (wait && shared.is_writer_locked()).then(Instant::now);
+        let lock = WriterLock::take(shared, wait)?;
+        Ok(lock.map(|lock| (lock, start.map(|start| start.elapsed()))))
     }
 
     /// Leaves the lock taken; somebody else will release it.
@@ -85,10 +96,15 @@ pub(crate) fn checkpoint(env: &EnvInner) -> Result<()> {
     }
     AT_WORK.set(true);
     let _at_work = AtWork;
+    let _span = facade::span(env, "checkpoint");
     if env.options.read_only {
         return Err(Error::ReadOnly);
     }
     let _turn = env.checkpoint_turn();
+    if adopt::is_behind(env)? {
+        // What was committed here is part of what others have committed since.
+        return flush(env);
+    }
     let target = env.shared.newest();
     while env.steady() < target {
         env.check_writable()?;
@@ -113,9 +129,7 @@ pub(crate) fn cut_tail(env: &EnvInner, all: bool) -> Result<()> {
 fn attempt(env: &EnvInner) -> Result<()> {
     let (meta, arrived) = capture(env)?;
     let txn = meta.txn;
-    if !has(Bug::CheckpointUnflushed) {
-        flush(env)?;
-    }
+    flush(env)?;
     let slot = {
         let _lock = MetaLock::take(&env.shared)?;
         metas::settle(&env.shared, &arrived);
@@ -148,7 +162,7 @@ fn attempt(env: &EnvInner) -> Result<()> {
 /// Writes a meta into its slot, which is pending, and stays so if this fails: the part that was
 /// written may be a whole meta, as its end is mostly zeros.
 fn write(env: &EnvInner, slot: usize, meta: &Meta) -> Result<usize> {
-    let written = metas::write(env.data.as_ref(), slot, meta);
+    let written = metas::write(env.data.as_ref(), &env.shared, slot, meta);
     if written.is_err() && has(Bug::FailedMetaForgotten) {
         metas::set_slot(&env.shared, slot, 0, SlotState::Weak);
     }
@@ -175,6 +189,7 @@ fn capture(env: &EnvInner) -> Result<(Meta, Vec<Pending>)> {
     let mut meta = metas::begin_checkpoint(env.data.as_ref(), &env.shared, env.shift)?;
     meta.trust = Trust::Steady;
     meta.digest = 0;
+    meta.opening = env.opening;
     let arrived = metas::arrived(env.data.as_ref(), &env.shared, env.shift);
     Ok((meta, arrived))
 }
@@ -189,27 +204,22 @@ pub(crate) fn wipe_unpublished(env: &EnvInner) -> Result<()> {
     if wiped.is_empty() {
         return Ok(());
     }
-    if !has(Bug::WipeNotFlushed) {
-        flush(env)?;
-    }
+    flush(env)?;
     let _lock = MetaLock::take(&env.shared)?;
     metas::forget(&env.shared, &wiped);
     env.shared.forget_poison();
     Ok(())
 }
 
-/// Flushes the data file; a failure poisons the writer, because nothing tells what was lost.
+/// Flushes the data file; a failure poisons the writer, because nobody knows what was lost.
 pub(crate) fn flush(env: &EnvInner) -> Result<()> {
-    if has(Bug::NotFlushed) {
-        return Ok(());
-    }
-    let flushed = match env.data.sync_data() {
-        Err(_) if has(Bug::FailedFlushIgnored) => Ok(()),
-        flushed => flushed,
-    };
-    flushed.map_err(|source| {
+    let start = Instant::now();
+    let flushed = env.data.sync_data().map_err(|source| {
         env.poison();
         env.log(Level::Error, format_args!("a flush failed, nothing more is committed: {source}"));
         Error::io_at("flush", env.data.path())(source)
-    })
+    });
+    env.counters.add_flush(start);
+    facade::flush(env, start);
+    flushed
 }

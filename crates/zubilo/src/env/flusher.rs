@@ -1,25 +1,23 @@
 //! The thread that turns weak commits steady by bytes and time (`Durability::Lazy`).
 //!
-//! It owns no state of the store: it waits, then asks for a checkpoint. [`Closer`], which only the
-//! handles own, ends it when the last handle is dropped. Of a handle that is never dropped, such as one
+//! It owns no state of the store: it waits, then asks for a checkpoint. The end of the last handle ends
+//! it. Of a handle that is never dropped, such as one
 //! in a static, the end of the program in order (`exit`, the end of `main`) makes what is left durable.
 //! Now and then the thread looks for weak commits of other processes that nobody has flushed: their
 //! writer may have been killed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Once, OnceLock, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::platform;
+use crate::platform::{self, PerProcess, Thread};
 use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
 
 use super::EnvInner;
 use super::checkpoint;
 use super::log::Level;
-use super::scrub::Scrubber;
 
 #[cfg(all(test, loom))]
 mod model;
@@ -33,6 +31,11 @@ pub(crate) struct Flusher {
     wake: Condvar,
     /// A checkpoint of the thread has failed, and none succeeded since.
     failed: AtomicBool,
+    /// Processes write in turns of which the store knows nothing: the thread leaves its work to the next
+    /// writer here, whose turn it is.
+    in_turns: AtomicBool,
+    /// There is work that it has left.
+    left: AtomicBool,
 }
 
 #[derive(Default)]
@@ -63,7 +66,14 @@ impl Flusher {
             state,
             wake: Condvar::new(),
             failed: AtomicBool::new(false),
+            in_turns: AtomicBool::new(false),
+            left: AtomicBool::new(false),
         }
+    }
+
+    /// From now on the thread writes nothing by itself.
+    pub(crate) fn leave_to_writers(&self) {
+        self.in_turns.store(true, Ordering::SeqCst);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -120,72 +130,47 @@ impl Flusher {
         self.lock().oldest.get_or_insert_with(Instant::now);
     }
 
-    fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.lock().stop = true;
         self.wake.notify_all();
     }
 }
 
-/// Dropped with the last handle: ends the threads, and makes weak commits durable unless told not
-/// to.
-pub(crate) struct Closer {
-    env: Arc<EnvInner>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-impl Closer {
-    fn lock(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.threads.lock().unwrap_or_else(|e| e.into_inner())
+/// Starts the thread of a store, unless it has one.
+pub(crate) fn start(env: &Arc<EnvInner>, bounds: (u64, Duration)) -> Result<Option<Thread>> {
+    if env.flusher.bounds.get().is_some() {
+        return Ok(None);
     }
-
-    /// For a new store; with bounds, commits are lazy from the start.
-    pub(crate) fn start(
-        env: &Arc<EnvInner>,
-        bounds: Option<(u64, Duration)>,
-    ) -> Result<Arc<Closer>> {
-        let closer = Closer { env: Arc::clone(env), threads: Mutex::default() };
-        if let Some(bounds) = bounds {
-            closer.start_flusher(bounds)?;
-        }
-        // Should this fail, dropping the closer ends what runs.
-        let scrub = Scrubber::start(env)?;
-        closer.lock().extend(scrub);
-        Ok(Arc::new(closer))
-    }
-
-    /// Starts the flusher's thread unless there is one.
-    pub(crate) fn start_flusher(&self, bounds: (u64, Duration)) -> Result<()> {
-        let mut threads = self.lock();
-        if self.env.flusher.bounds.get().is_some() {
-            return Ok(());
-        }
-        let env = Arc::clone(&self.env);
-        // Signals of the program are none of this thread's business.
-        let spawned = platform::without_signals(|| {
-            std::thread::Builder::new()
-                .name("zubilo-flusher".into())
-                .spawn(move || flush_until_stopped(&env, bounds.1))
-        });
-        threads.push(spawned.map_err(Error::io("start the flusher's thread"))?);
-        self.env.flusher.bounds.get_or_init(|| bounds);
-        remember(&self.env);
-        Ok(())
-    }
+    let own = Arc::clone(env);
+    let spawned = platform::spawn(c"zubilo-flusher", move || flush_until_stopped(&own, bounds.1));
+    let thread = spawned.map_err(Error::io("start the flusher's thread"))?;
+    env.flusher.bounds.get_or_init(|| bounds);
+    remember(env);
+    Ok(Some(thread))
 }
 
 /// The stores of this process that have a flusher.
-fn remembered() -> std::sync::MutexGuard<'static, Vec<Weak<EnvInner>>> {
-    static LAZY: std::sync::Mutex<Vec<Weak<EnvInner>>> = std::sync::Mutex::new(Vec::new());
-    LAZY.lock().unwrap_or_else(|e| e.into_inner())
+#[derive(Default)]
+struct Remembered {
+    stores: Vec<Weak<EnvInner>>,
+    /// The end of the program will look here.
+    is_registered: bool,
+}
+
+fn remembered() -> std::sync::MutexGuard<'static, Remembered> {
+    static LAZY: PerProcess<std::sync::Mutex<Remembered>> = PerProcess::new();
+    LAZY.get().lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// At its end in order the program flushes what no dropped handle has.
 fn remember(env: &Arc<EnvInner>) {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| platform::at_exit(flush_at_exit));
     let mut known = remembered();
-    known.retain(|env| env.strong_count() > 0);
-    known.push(Arc::downgrade(env));
+    if !std::mem::replace(&mut known.is_registered, true) {
+        // In a child for the second time, if the parent has done so; then it finds nothing more to do.
+        platform::at_exit(flush_at_exit);
+    }
+    known.stores.retain(|env| env.strong_count() > 0);
+    known.stores.push(Arc::downgrade(env));
 }
 
 extern "C" fn flush_at_exit() {
@@ -193,7 +178,7 @@ extern "C" fn flush_at_exit() {
     if checkpoint::is_at_work() {
         return;
     }
-    let known: Vec<_> = remembered().iter().filter_map(Weak::upgrade).collect();
+    let known: Vec<_> = remembered().stores.iter().filter_map(Weak::upgrade).collect();
     for env in known {
         let skip = env.close_without_sync.load(Ordering::SeqCst) || env.check_writable().is_err();
         if !skip && env.steady() < env.shared.newest() {
@@ -209,6 +194,10 @@ fn flush_until_stopped(env: &EnvInner, period: Duration) {
     loop {
         match env.flusher.wait(period) {
             Turn::Stop => return,
+            _ if env.flusher.in_turns.load(Ordering::SeqCst) => {
+                env.flusher.left.store(true, Ordering::SeqCst);
+                continue;
+            }
             Turn::Flush => {}
             // Of those who commit elsewhere each sees to its own commits while it lives.
             Turn::Look => {
@@ -241,34 +230,12 @@ fn flush_until_stopped(env: &EnvInner, period: Duration) {
     }
 }
 
-/// For those who want to write: if the thread could not make commits durable, tries it here, and gives
-/// the error if it still cannot be done.
+/// For those who want to write: if the thread could not make commits durable, or has left that to them,
+/// tries it here, and gives the error if it still cannot be done.
 pub(crate) fn make_up(env: &EnvInner) -> Result<()> {
-    if env.flusher.failed.load(Ordering::SeqCst) {
+    if env.flusher.left.swap(false, Ordering::SeqCst) | env.flusher.failed.load(Ordering::SeqCst) {
         checkpoint::checkpoint(env)?;
         env.flusher.failed.store(false, Ordering::SeqCst);
     }
     Ok(())
-}
-
-impl Drop for Closer {
-    fn drop(&mut self) {
-        if self.env.is_forked() {
-            return;
-        }
-        self.env.flusher.stop();
-        self.env.scrubber.stop();
-        let threads = std::mem::take(&mut *self.lock());
-        for thread in threads {
-            // A panic of the thread has been reported by its own message.
-            let _ = thread.join();
-        }
-        let skip = self.env.close_without_sync.load(Ordering::SeqCst);
-        // First, so that what is committed behind the checkpoint's back is durable by itself.
-        self.env.closed.store(!skip, Ordering::SeqCst);
-        if !skip && self.env.check_writable().is_ok() {
-            // Dropping cannot report; `Env::close` can.
-            let _ = checkpoint::checkpoint(&self.env);
-        }
-    }
 }

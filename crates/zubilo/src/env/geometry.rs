@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering as StdOrdering;
 
 use crate::error::{Error, Result};
-use crate::planted::{Bug, has};
 use crate::platform::Advice;
 use crate::shared::Word;
 use crate::sync::Ordering;
@@ -127,7 +126,6 @@ impl EnvInner {
             return Ok(());
         }
         let target = keep.saturating_add(step.min(threshold / 2)).next_multiple_of(64 << 10);
-        let target = if has(Bug::CutTooFar) { target / 2 } else { target };
         if target >= len {
             return Ok(());
         }
@@ -145,9 +143,9 @@ impl EnvInner {
 mod tests {
     use std::fs;
 
-    use super::super::Env;
     use super::super::options::{Durability, Options};
     use super::*;
+    use crate::Env;
 
     /// Whether the kernel was told that pages of a file are wanted in no order.
     fn wanted_in_no_order(path: &str) -> bool {

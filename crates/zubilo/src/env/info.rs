@@ -1,4 +1,6 @@
-//! What a store tells about itself.
+//! What a store reports about itself.
+
+use std::time::Duration;
 
 use crate::error::Result;
 use crate::num::{PageNo, TxnId};
@@ -6,7 +8,7 @@ use crate::sync::Ordering;
 
 use super::log::Level;
 use super::options::Geometry;
-use super::{Env, checkpoint::MetaLock, metas};
+use super::{EnvInner, checkpoint::MetaLock, metas};
 use crate::shared::Word;
 
 /// A live read transaction, in any process.
@@ -21,6 +23,13 @@ pub struct ReaderInfo {
     pub txn: TxnId,
     /// Commits made since its snapshot.
     pub lag: u64,
+    /// For how long its snapshot is no longer the newest; zero while it is. For so long it holds pages back.
+    pub behind: Duration,
+    /// The age of its snapshot, and at most so long it has been reading.
+    pub age: Duration,
+    /// It is parked ([`ReadTxn::park`](crate::ReadTxn::park)): it can be expired.
+    pub is_parked: bool,
+    pub(crate) slot: u32,
 }
 
 /// A meta page whose bytes are not those that were written there. That of a write which was cut off, as
@@ -32,7 +41,7 @@ pub struct DamagedMeta {
     pub page: PageNo,
     /// Its damaged sectors of 512 bytes.
     pub sectors: usize,
-    /// The commit that it is of, where that can still be told.
+    /// The commit that it is of, where that is still known.
     pub commit: Option<TxnId>,
     /// The other sectors tell what the damaged one held: nothing is lost.
     pub is_rebuilt: bool,
@@ -69,9 +78,9 @@ pub struct EnvInfo {
     pub newest: TxnId,
     /// Newest commit that is known to be on disk.
     pub steady: TxnId,
-    /// A commit newer than `newest` that the file holds but that is not believed: it was cut off
+    /// A commit newer than `newest` that the file holds but that is not trusted: it was cut off
     /// before it was acknowledged, or its pages are damaged. The next write transaction wipes it.
-    pub unbelieved: Option<TxnId>,
+    pub untrusted: Option<TxnId>,
     /// Meta pages that are damaged. With one that cannot be read a newer commit than `newest` may be
     /// lost, see [`DamagedMeta::may_be_newer_than`]: then copy the file and look what
     /// [`Salvage`](crate::Salvage) finds, before anything is written.
@@ -99,12 +108,12 @@ impl EnvInfo {
     }
 }
 
-impl Env {
+impl EnvInner {
     /// State and size of the store.
-    pub fn info(&self) -> Result<EnvInfo> {
-        let env = &self.inner;
+    pub(crate) fn info(&self) -> Result<EnvInfo> {
+        let env = self;
         env.check_alive()?;
-        let (meta, unbelieved, damaged_metas) = {
+        let (meta, untrusted, damaged_metas) = {
             let _lock = MetaLock::take(&env.shared)?;
             let meta = metas::load(env.data.as_ref(), &env.shared, env.shift)?;
             let damaged = metas::damaged(env.data.as_ref(), env.shift);
@@ -114,7 +123,7 @@ impl Env {
             page_size: env.page_size(),
             newest: TxnId(meta.txn),
             steady: TxnId(env.steady()),
-            unbelieved: unbelieved.map(TxnId),
+            untrusted: untrusted.map(TxnId),
             damaged_metas,
             file_len: env.shared.word(Word::FileLen).load(Ordering::SeqCst),
             used_len: meta.end << env.shift,
@@ -127,27 +136,46 @@ impl Env {
     }
 
     /// The live read transactions of all processes.
-    pub fn readers(&self) -> Vec<ReaderInfo> {
-        let newest = self.inner.shared.newest();
-        let readers = self.inner.shared.readers().into_iter();
+    pub(crate) fn readers(&self) -> Vec<ReaderInfo> {
+        let newest = self.shared.newest();
+        let readers = self.shared.readers().into_iter();
         readers
-            .map(|r| ReaderInfo {
-                pid: r.pid,
-                thread: r.thread,
-                txn: TxnId(r.txn),
-                lag: newest.saturating_sub(r.txn),
+            .map(|r| {
+                let age = self.shared.age(&r);
+                ReaderInfo {
+                    pid: r.pid,
+                    thread: r.thread,
+                    txn: TxnId(r.txn),
+                    lag: newest.saturating_sub(r.txn),
+                    behind: age.behind,
+                    age: age.snapshot,
+                    is_parked: r.is_expirable,
+                    slot: r.slot,
+                }
             })
             .collect()
     }
 
+    /// Ends a parked reader; false if it is at work, or has ended by itself.
+    pub(crate) fn expire_reader(&self, reader: &ReaderInfo) -> Result<bool> {
+        self.check_alive()?;
+        let expired = self.shared.expire(reader.slot, reader.txn.0);
+        if expired {
+            let ReaderInfo { pid, thread, txn, .. } = reader;
+            let what = format_args!("reader expired: process {pid}, thread {thread}, commit {txn}");
+            self.log(Level::Warn, what);
+        }
+        Ok(expired)
+    }
+
     /// Clears the slots of readers whose processes are gone, and gives their number. The writer
     /// does so by itself when such a reader holds pages back.
-    pub fn clean_readers(&self) -> Result<u32> {
-        self.inner.check_alive()?;
-        let cleaned = self.inner.shared.clean_dead();
+    pub(crate) fn clean_readers(&self) -> Result<u32> {
+        self.check_alive()?;
+        let cleaned = self.shared.clean_dead();
         if cleaned > 0 {
             let what = format_args!("{cleaned} readers of dead processes removed");
-            self.inner.log(Level::Warn, what);
+            self.log(Level::Warn, what);
         }
         Ok(cleaned)
     }
@@ -158,7 +186,7 @@ mod tests {
     use crate::{Options, TxnId};
 
     #[test]
-    fn tells_of_a_commit_that_is_not_believed() {
+    fn reports_a_commit_that_is_not_trusted() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rolled-back");
         let env = Options::new().open(&path).unwrap();
@@ -167,7 +195,7 @@ mod tests {
             txn.table_or_create("t").unwrap().put("key", value).unwrap();
             txn.commit().unwrap();
         }
-        assert_eq!(env.info().unwrap().unbelieved, None);
+        assert_eq!(env.info().unwrap().untrusted, None);
         env.close().unwrap();
 
         let mut bytes = std::fs::read(&path).unwrap();
@@ -176,10 +204,10 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let env = Options::new().open(&path).unwrap();
         let info = env.info().unwrap();
-        assert_eq!((info.newest, info.unbelieved), (TxnId(2), Some(TxnId(3))));
+        assert_eq!((info.newest, info.untrusted), (TxnId(2), Some(TxnId(3))));
         let mut txn = env.write().unwrap();
         txn.table("t").unwrap().put("key", "third").unwrap();
         txn.commit().unwrap();
-        assert_eq!(env.info().unwrap().unbelieved, None);
+        assert_eq!(env.info().unwrap().untrusted, None);
     }
 }

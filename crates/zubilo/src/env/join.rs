@@ -8,32 +8,34 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::platform::{self, Claim, DataFile};
+use crate::platform::{self, Claim, DataFile, LockFile};
 use crate::shared::{Role, Shared};
 
 use super::metas::{self, Found};
 use super::options::Options;
 
 /// A place among the users of a store.
-pub(super) struct Joined {
+pub(crate) struct Joined {
     pub(super) shared: Shared,
     pub(super) role: Role,
     /// Held by being open. `None`: a store of this process alone.
     pub(super) claim: Option<Claim>,
     /// The claim could not be placed.
     pub(super) unclaimed: bool,
+    /// Of a reader on a read-only medium; held by being open.
+    pub(super) guard: Option<LockFile>,
 }
 
 impl Joined {
     /// No other process takes part.
-    pub(super) fn alone(options: &Options) -> Joined {
+    pub(crate) fn alone(options: &Options) -> Joined {
         let shared = Shared::private(options.max_readers);
-        Joined { shared, role: Role::First, claim: None, unclaimed: false }
+        Joined { shared, role: Role::First, claim: None, unclaimed: false, guard: None }
     }
 }
 
 /// Takes part in what the lock file of `data` holds, or is the first to do so.
-pub(super) fn join(data: &dyn DataFile, path: &Path, options: &Options) -> Result<Joined> {
+pub(crate) fn join(data: &dyn DataFile, path: &Path, options: &Options) -> Result<Joined> {
     if !options.lock_file {
         return Ok(Joined::alone(options));
     }
@@ -53,7 +55,7 @@ pub(super) fn join(data: &dyn DataFile, path: &Path, options: &Options) -> Resul
         Err(Error::Io { source, .. })
             if options.read_only && source.kind() == std::io::ErrorKind::ReadOnlyFilesystem =>
         {
-            return beside_nobody(data, options);
+            return beside_nobody(data, lock, options);
         }
         opened => opened?,
     };
@@ -61,12 +63,16 @@ pub(super) fn join(data: &dyn DataFile, path: &Path, options: &Options) -> Resul
     if let Some(claim) = &claim
         && let Some((lock, index)) = shared.entry()?
     {
-        unclaimed = !claim.take(lock, index, data.path())?;
+        // The file may have come to this name under its readers. One that holds nothing has none.
+        let is_new_here = !shared.has_claimed(data.home());
+        let readers_too = is_new_here && !matches!(metas::read(data)?, Found::Nothing);
+        unclaimed = !claim.take(lock, index, readers_too, data.path())?;
+        shared.set_claimed(data.home());
     }
     if role == Role::Joined {
         compare_identity(data, &shared)?;
     }
-    Ok(Joined { shared, role, claim, unclaimed })
+    Ok(Joined { shared, role, claim, unclaimed, guard: None })
 }
 
 /// Whether two paths of lock files are one, by whatever way to their folder.
@@ -80,10 +86,12 @@ fn is_usual(lock: &Path, usual: &Path) -> bool {
 }
 
 /// The lock file cannot be written here, because it is mounted so.
-fn beside_nobody(data: &dyn DataFile, options: &Options) -> Result<Joined> {
+fn beside_nobody(data: &dyn DataFile, lock: &Path, options: &Options) -> Result<Joined> {
     if data.descriptor().is_some_and(platform::is_medium_read_only) {
-        // Nobody writes it, by whatever mount: a reader table of one's own is enough.
-        return Ok(Joined::alone(options));
+        // Nobody writes it, by whatever mount: a reader table of one's own is enough. Should the medium become
+        // writable, the lock keeps writers out.
+        let guard = LockFile::closed_to_writers(lock).map_err(Error::io_at("lock", lock))?;
+        return Ok(Joined { guard, ..Joined::alone(options) });
     }
     Err(Error::Busy(
         "the store is mounted for reading only, but its file system is not: others may write it \

@@ -1,4 +1,4 @@
-//! Telling the program what the store does and finds: a callback of the caller, asked for by
+//! Reports to the program what the store does and finds: a callback of the caller, asked for by
 //! [`Options::logger`]. Without one nothing is formatted.
 
 use std::fmt;
@@ -14,7 +14,7 @@ use super::options::Options;
 pub enum Level {
     /// Damage was found, or something failed without an error that a call could give.
     Error,
-    /// The store goes on, but somebody should know: commits that were not believed, dead readers, a
+    /// The store goes on, but somebody should know: commits that were not trusted, dead readers, a
     /// file that is full.
     Warn,
     /// Opening, transactions that outgrew their memory.
@@ -57,6 +57,7 @@ impl EnvInner {
     /// Hands a message to the logger, if there is one that wants it.
     #[inline]
     pub(crate) fn log(&self, level: Level, message: fmt::Arguments<'_>) {
+        super::facade::message(level, message);
         if let Some(logger) = self.options.logger.as_ref().filter(|l| level <= l.most) {
             // Whoever logs may hold locks or be half-way through a commit: it must go on.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (logger.receiver)(level, message)))

@@ -3,14 +3,16 @@
 //! Besides the root it carries the end of the free-space log, see [`crate::space::log`].
 //!
 //! A meta is eight sectors. Seven hold its content, the eighth their parity; each ends with a checksum
-//! of its own. So one damaged sector is rebuilt from the others, and damage is told from a write that
-//! was cut off: of the latter each sector is whole, though not all are of the same meta.
+//! of its own. So one damaged sector is rebuilt from the others, and damage is distinguished from a write that
+//! was cut off: after a power cut each sector is whole, though not all are of the same meta; after a
+//! call that wrote a part only, the sectors before one place are new and those after it old.
 
 use crate::planted::{Bug, has};
 use twox_hash::XxHash3_64;
 
 use crate::num::{load_u32, load_u64};
 use crate::page::Damage;
+use crate::redo::Place;
 use crate::space::log::{LogRoot, Segment, TAIL_MAX};
 use crate::tree::TreeDesc;
 use crate::tree::desc::DESC_SIZE;
@@ -33,9 +35,16 @@ const BODY: usize = SECTOR - 8;
 const PARITY: usize = META_SIZE / SECTOR - 1;
 /// Where the tail of the log begins. All other fields lie before it, in the first sector.
 const TAIL_AT: usize = 272;
-const _: () = assert!(TAIL_AT + TAIL_MAX == PARITY * BODY);
+/// Bytes of what a meta says of the redo log, at the end of its content.
+const REDO_SIZE: usize = 40;
+/// Where that begins in the page: in the last sector before the parity.
+const REDO_AT: usize = (PARITY - 1) * SECTOR + BODY - REDO_SIZE;
+const _: () = assert!(TAIL_AT + TAIL_MAX + REDO_SIZE == PARITY * BODY);
+/// Bits of the byte that says whether there is a redo log.
+const HAS_REDO: u8 = 1;
+const IS_LOGGED: u8 = 2;
 
-type Page = [u8; META_SIZE];
+pub(crate) type Page = [u8; META_SIZE];
 
 /// How far the commit of a meta can be trusted after a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +64,7 @@ pub(crate) enum Reading {
     Empty,
     /// A meta; one of its sectors may be damaged, whose content the others tell.
     Meta(Box<Meta>, Option<usize>),
-    /// Whole sectors, but not those of one meta: a write was cut off.
+    /// Whole sectors, but not those of one meta, perhaps with one that a write ended in: it was cut off.
     Torn,
     /// Bytes that nobody wrote there, in so many sectors. The first one may still name the commit.
     Damaged(usize, Option<u64>),
@@ -87,14 +96,54 @@ pub(crate) struct Meta {
     /// The main tree: names of tables and their descriptors.
     pub(crate) main: TreeDesc,
     /// Three words of the user, and the transaction that set them.
-    pub(crate) canary: [u64; 4],
+    pub(crate) user_words: [u64; 4],
     /// Of a verified commit: XXH3-64 over the pages it wrote, in ascending order. Of a weak one: the
     /// file it was written to (`DataFile::home`).
     pub(crate) digest: u64,
     /// Identity for the next table.
     pub(crate) next_table: u32,
+    /// A number by chance of the open that wrote it: metas of two branches of history differ, be all else
+    /// the same.
+    pub(crate) opening: u32,
     /// The end of the free-space log.
     pub(crate) log: LogRoot,
+    /// Where the redo log is, if there is one.
+    pub(crate) redo: Option<RedoLog>,
+}
+
+/// The redo log, as a commit leaves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RedoLog {
+    /// First page of the ring.
+    pub(crate) first: u64,
+    /// Bytes of the ring: whole pages.
+    pub(crate) bytes: u64,
+    /// The commit that took these pages.
+    pub(crate) birth: u64,
+    /// Where the record of the next commit goes.
+    pub(crate) next: Place,
+    /// The record of this commit is in the log, after those of all commits since one that is on disk.
+    pub(crate) is_logged: bool,
+}
+
+impl RedoLog {
+    pub(crate) fn pages(&self, shift: u32) -> u64 {
+        self.bytes >> shift
+    }
+
+    fn of_words(flags: u8, [first, bytes, birth, pos, chain]: [u64; 5]) -> Option<RedoLog> {
+        let next = Place { pos, chain };
+        let is_logged = flags & IS_LOGGED != 0;
+        (flags & HAS_REDO != 0).then_some(RedoLog { first, bytes, birth, next, is_logged })
+    }
+
+    fn flags(redo: Option<&RedoLog>) -> u8 {
+        match redo {
+            None => 0,
+            Some(redo) if redo.is_logged => HAS_REDO | IS_LOGGED,
+            Some(_) => HAS_REDO,
+        }
+    }
 }
 
 struct Writer<'a>(&'a mut [u8], usize);
@@ -119,19 +168,21 @@ impl Meta {
         let mut w = Writer(page.as_mut_slice(), 8);
         w.bytes(&MAGIC);
         w.bytes(&VERSION.to_le_bytes());
-        w.bytes(&[self.page_shift as u8, self.trust as u8, 0, 0]);
+        let flags = RedoLog::flags(self.redo.as_ref());
+        w.bytes(&[self.page_shift as u8, self.trust as u8, flags, 0]);
         w.bytes(&self.uuid);
         w.bytes(&self.boot_id);
         let g = &self.geometry;
         w.words(&[self.txn, self.end, g.lower, g.upper, g.growth, g.shrink]);
         w.bytes(&self.main.to_bytes());
-        w.words(&self.canary);
+        w.words(&self.user_words);
         w.words(&[self.digest]);
         let LogRoot { newest, newest_delta, tail } = &self.log;
         w.words(&[newest.first, newest.len, newest.checksum, newest.txn]);
         w.bytes(&self.next_table.to_le_bytes());
         w.bytes(&newest_delta.to_le_bytes());
         w.bytes(&(tail.len() as u32).to_le_bytes());
+        w.bytes(&self.opening.to_le_bytes());
         debug_assert!(w.1 <= TAIL_AT && tail.len() <= TAIL_MAX);
         let (first, rest) = tail.split_at(tail.len().min(BODY - TAIL_AT));
         w.1 = TAIL_AT;
@@ -140,8 +191,17 @@ impl Meta {
             w.1 = (i + 1) * SECTOR;
             w.bytes(part);
         }
+        if let Some(RedoLog { first, bytes, birth, next: Place { pos, chain }, .. }) = self.redo {
+            w.1 = REDO_AT;
+            w.words(&[first, bytes, birth, pos, chain]);
+        }
         seal_meta(page.as_mut_slice());
         page
+    }
+
+    /// A number that no other meta has: the checksum over all of it with which it is stored.
+    pub(crate) fn seal(&self) -> u64 {
+        seal_of(&self.encode())
     }
 
     /// Decodes the meta at the start of `bytes`; every field is checked.
@@ -181,7 +241,9 @@ impl Meta {
                 _ => Reading::Torn,
             },
             Only::One(i) => match rebuilt(page, i) {
-                Some(page) => decoded(&page, Some(i)),
+                Some(whole) if lacks_end(page, &whole, i) => decoded(&whole, None),
+                Some(whole) => decoded(&whole, Some(i)),
+                None if ends_inside(page, i) => Reading::Torn,
                 None => Reading::Damaged(1, told_txn(page)),
             },
             Only::Many(count) => Reading::Damaged(count, told_txn(page)),
@@ -191,7 +253,7 @@ impl Meta {
     /// Decodes a page whose checksums are right.
     fn of_content(page: &Page) -> Result<Meta, Damage> {
         if page[8..16] != MAGIC {
-            return Err(Damage("no store's mark"));
+            return Err(Damage("no magic number of a store"));
         }
         if load_u32(page, 16) != Some(VERSION) {
             return Err(Damage("another format version"));
@@ -210,7 +272,11 @@ impl Meta {
         let mut tail = Vec::with_capacity(TAIL_MAX);
         tail.extend_from_slice(&page[TAIL_AT..BODY]);
         (1..PARITY).for_each(|i| tail.extend_from_slice(&sector(page, i)[..BODY]));
-        if short(264) as usize > TAIL_MAX {
+        let words = std::array::from_fn(|i| word(REDO_AT + i * 8));
+        let redo = RedoLog::of_words(page[22], words);
+        // Stores of before there was a redo log may use its place.
+        let tail_max = if redo.is_some() { TAIL_MAX } else { TAIL_MAX + REDO_SIZE };
+        if short(264) as usize > tail_max {
             return Err(Damage("the end of the free-space log does not fit"));
         }
         tail.truncate(short(264) as usize);
@@ -230,10 +296,12 @@ impl Meta {
                 shrink: word(96),
             },
             main: TreeDesc::from_bytes(&page[104..104 + DESC_SIZE])?,
-            canary: [word(184), word(192), word(200), word(208)],
+            user_words: [word(184), word(192), word(200), word(208)],
             digest: word(216),
             next_table: short(256),
+            opening: short(268),
             log: LogRoot { newest, newest_delta: short(260), tail },
+            redo,
         };
         meta.check()?;
         Ok(meta)
@@ -249,16 +317,42 @@ impl Meta {
         if log.first.checked_add(log.pages(self.page_shift)).is_none_or(|e| e > self.end) {
             return Err(Damage("the meta leads outside the store"));
         }
+        let is_possible = |redo: &RedoLog| {
+            let end = redo.first.checked_add(redo.pages(self.page_shift));
+            let whole = redo.bytes > 0 && redo.bytes.is_multiple_of(1 << self.page_shift);
+            let born = (1..=self.txn).contains(&redo.birth);
+            whole && born && redo.first >= META_COUNT && end.is_some_and(|end| end <= self.end)
+        };
+        if !self.redo.as_ref().is_none_or(is_possible) {
+            return Err(Damage("the redo log lies outside the store"));
+        }
         if self.txn == 0 || self.txn >= 1 << 61 {
             return Err(Damage("an impossible transaction number"));
         }
         Ok(())
     }
 
-    /// The format version, when the page bears the store's mark.
+    /// Whether what a cut-off creation has left is there: zeros, or some of a first meta.
+    pub(crate) fn is_residue(page: &[u8]) -> bool {
+        let Some(page) = page.first_chunk::<META_SIZE>() else { return false };
+        let is_ours = |i| is_whole(sector(page, i)) && !is_zero(sector(page, i));
+        match Meta::read(page) {
+            Reading::Empty => true,
+            // A foreign file of zeros and a few bytes is not to be taken for one.
+            Reading::Torn => has_magic(page) || (0..=PARITY).any(is_ours),
+            _ => false,
+        }
+    }
+
+    /// The format version, when the page has the magic number.
     pub(crate) fn version_of(bytes: &[u8]) -> Option<u32> {
         (bytes.get(8..16)? == MAGIC).then(|| load_u32(bytes, 16))?
     }
+}
+
+/// The checksum over all of an encoded meta.
+pub(crate) fn seal_of(page: &Page) -> u64 {
+    load_u64(page, 0).unwrap_or_default()
 }
 
 /// How many there are, and which if it is one.
@@ -287,6 +381,35 @@ fn is_whole(sector: &[u8; SECTOR]) -> bool {
 
 fn is_zero(sector: &[u8; SECTOR]) -> bool {
     sector.iter().all(|byte| *byte == 0)
+}
+
+/// Whether of a meta that is whole otherwise only the end of the last sector did not come. A bit alone that
+/// is wrong is damage.
+fn lacks_end(page: &Page, whole: &Page, i: usize) -> bool {
+    let (found, right) = (sector(page, i), sector(whole, i));
+    let wrong = |range: std::ops::Range<usize>| -> u32 {
+        range.map(|at| (found[at] ^ right[at]).count_ones()).sum()
+    };
+    // Some of it came, and the seal, which comes last, did not.
+    i == PARITY && wrong(0..8) == 0 && wrong(BODY..SECTOR) > 1
+}
+
+/// Whether a write that ended inside sector `i`, the only one that is not whole, explains what is there: a
+/// first meta over zeros, zeros over a meta, or one meta over another.
+fn ends_inside(page: &Page, i: usize) -> bool {
+    let is_zero = |i: usize| is_zero(sector(page, i));
+    let inside = sector(page, i);
+    let began =
+        i < PARITY && (i + 1..=PARITY).all(is_zero) && inside[BODY..] == [0; 8] && has_magic(page);
+    let wiped = i > 0 && (0..i).all(is_zero) && inside[..8] == [0; 8];
+    // Of one meta they would give back the sector between them.
+    let over = i > 0 && i < PARITY && !(0..=PARITY).any(is_zero);
+    began || wiped || over
+}
+
+/// Whether a first sector, whole or not, is of a store of this version.
+fn has_magic(page: &Page) -> bool {
+    page[8..16] == MAGIC && load_u32(page, 16) == Some(VERSION)
 }
 
 /// The commit that the first sector of a damaged meta names.
@@ -361,14 +484,16 @@ mod tests {
             end: 1000,
             geometry: StoredGeometry { lower: 1, upper: 2, growth: 3, shrink: 4 },
             main: TreeDesc::empty(1, TreeOptions { order: 0, align: 1, flags: 0 }),
-            canary: [1, 2, 3, 4],
+            user_words: [1, 2, 3, 4],
             digest: 5,
             next_table: 15,
+            opening: 16,
             log: LogRoot {
                 newest: Segment { first: 6, len: 7, checksum: 8, txn: 9 },
                 newest_delta: 2,
                 tail: vec![1, 2, 3],
             },
+            redo: None,
         }
     }
 
@@ -377,12 +502,41 @@ mod tests {
         let mut meta = sample();
         assert_eq!(Meta::decode(meta.encode().as_slice()), Ok(meta.clone()));
         meta.log.tail = vec![0xab; TAIL_MAX];
-        assert_eq!(Meta::decode(meta.encode().as_slice()), Ok(meta));
+        assert_eq!(Meta::decode(meta.encode().as_slice()), Ok(meta.clone()));
+        for is_logged in [false, true] {
+            meta.redo = Some(RedoLog { is_logged, ..redo_log() });
+            assert_eq!(Meta::decode(meta.encode().as_slice()), Ok(meta.clone()));
+        }
+    }
+
+    fn redo_log() -> RedoLog {
+        let next = Place { pos: u64::MAX, chain: 0xaaaa_bbbb_cccc_dddd };
+        RedoLog { first: 5, bytes: 8192, birth: 3, next, is_logged: true }
+    }
+
+    #[test]
+    fn a_redo_log_that_cannot_be_is_refused() {
+        let good = redo_log();
+        let of = |redo| Meta::decode(Meta { redo: Some(redo), ..sample() }.encode().as_slice());
+        assert!(of(good).is_ok());
+        for bad in [
+            RedoLog { first: 3, ..good },
+            RedoLog { first: u64::MAX, ..good },
+            RedoLog { first: sample().end - 1, ..good },
+            RedoLog { bytes: 0, ..good },
+            RedoLog { bytes: 4097, ..good },
+            RedoLog { bytes: !4095, ..good },
+            RedoLog { birth: 0, ..good },
+            RedoLog { birth: sample().txn + 1, ..good },
+        ] {
+            assert!(of(bad).is_err(), "{bad:?}");
+        }
     }
 
     fn full() -> Meta {
         let mut meta = sample();
         meta.log.tail = (0..TAIL_MAX).map(|i| (i * 7 + i / 251) as u8).collect();
+        meta.redo = Some(redo_log());
         meta
     }
 
@@ -439,6 +593,53 @@ mod tests {
                 let read = Meta::read(page.as_slice());
                 assert!(read == Reading::Torn || whole.contains(&read), "{written:b}: {read:?}");
             }
+        }
+    }
+
+    /// A call that wrote a part only may end anywhere; what the bytes after that place were, they are.
+    #[test]
+    fn a_write_that_ended_inside_a_sector_is_no_damage() {
+        let new = full().encode();
+        let mut old = Meta { txn: 41, ..sample() };
+        old.log.tail = vec![9; 2000];
+        let old = old.encode();
+        let zeros = Box::new([0; META_SIZE]);
+        for (before, after) in [(&zeros, &new), (&old, &new), (&new, &zeros)] {
+            let whole = [before, after].map(|page| Meta::read(page.as_slice()));
+            for written in 0..=META_SIZE {
+                let mut page = before.clone();
+                page[..written].copy_from_slice(&after[..written]);
+                let read = Meta::read(page.as_slice());
+                let in_seal = written % SECTOR > BODY || written % SECTOR < 20;
+                let expected = match &read {
+                    Reading::Torn => true,
+                    // The sector that was begun can be told from the others what it was.
+                    Reading::Meta(meta, Some(0)) => written < SECTOR && meta.txn < 43,
+                    Reading::Damaged(1, _) | Reading::Meta(_, Some(PARITY)) => in_seal,
+                    other => whole.contains(other),
+                };
+                assert!(expected, "{written}: {read:?}");
+            }
+        }
+    }
+
+    /// What only looks like a write that was cut off is not overwritten.
+    #[test]
+    fn a_foreign_file_is_no_residue() {
+        let mut page = [0; META_SIZE];
+        assert!(Meta::is_residue(&page));
+        for place in [0, 8, 510, 600, 1024, 4086] {
+            page.fill(0);
+            page[place..place + 9].copy_from_slice(b"a foreign");
+            assert!(!Meta::is_residue(&page), "{place}");
+        }
+        let new = full().encode();
+        for written in 20..META_SIZE - 8 {
+            page.fill(0);
+            page[..written].copy_from_slice(&new[..written]);
+            let in_seal = written % SECTOR > BODY;
+            let is_whole = matches!(Meta::read(&page), Reading::Meta(..));
+            assert!(Meta::is_residue(&page) || in_seal || is_whole, "{written}");
         }
     }
 }

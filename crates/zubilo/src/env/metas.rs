@@ -1,4 +1,4 @@
-//! The four meta pages: which one is believed at open, which one is overwritten next.
+//! The four meta pages: which one is trusted at open, which one is overwritten next.
 //!
 //! Rule: never overwritten are the meta of the last steady commit known to be on disk, those that
 //! are about to become it, and the newest one. What a slot holds is kept in the lock file,
@@ -17,10 +17,14 @@ use crate::sync::{Ordering, fence};
 
 use super::Root;
 use super::info::DamagedMeta;
-use super::meta::{META_COUNT, META_SIZE, Meta, Reading, Trust, VERSION};
+use super::meta::{META_COUNT, META_SIZE, Meta, Reading, Trust, VERSION, seal_of};
 
 /// The words that describe the slots.
 const SLOT_WORDS: [Word; META_COUNT as usize] = Word::META_SLOTS;
+/// The seals of the metas that were written into them. Each is stored before its meta is written, so a
+/// process that is killed in between leaves the seal of a meta that is not there: which is no news where the newest
+/// meta lies in another slot, and it does, as it is never overwritten.
+const SEAL_WORDS: [Word; META_COUNT as usize] = Word::META_SEALS;
 
 /// State of a meta slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +85,7 @@ pub(crate) fn steady(shared: &Shared) -> u64 {
 
 /// The commits whose pages stay whether somebody reads them or not: the steady point; newer ones whose
 /// metas may already be on disk as steady although nobody has said so, of a checkpoint under way, or of
-/// one that failed or was killed, as an open would believe them; and the one whose pages are being
+/// one that failed or was killed, as an open would trust them; and the one whose pages are being
 /// flushed, so that it may become one of these.
 pub(crate) fn pinned(shared: &Shared) -> impl Iterator<Item = u64> {
     let words = words(shared);
@@ -113,6 +117,16 @@ pub(crate) fn set_steady(shared: &Shared, i: usize, txn: u64) {
 pub(crate) fn holds(shared: &Shared, i: usize, txn: u64, state: SlotState) -> bool {
     let now = slot(shared, i);
     now.txn == txn && now.state == state
+}
+
+/// The meta of the steady point, if it is there.
+pub(crate) fn steady_meta(data: &dyn DataFile, shared: &Shared, shift: u32) -> Option<Meta> {
+    let steady = steady(shared);
+    let held = |(i, s): (usize, Slot)| {
+        (s.state == SlotState::Steady && s.txn == steady).then(|| at(data, i, shift))?
+    };
+    // It may have moved on meanwhile, and the slot be used for another.
+    slots(shared).find_map(held).filter(|meta| meta.txn == steady)
 }
 
 /// A slot, and the transaction that is pending there.
@@ -236,8 +250,9 @@ pub(crate) fn settle(shared: &Shared, arrived: &[Pending]) {
 /// Writes `meta` into slot `i` of the file. By a system call, inside which the kernel does not stop
 /// when the process is killed; only a weak one through the map, if pages go that way. Killed in between
 /// it leaves a meta whose checksum does not hold, and the commit before it is the newest.
-pub(crate) fn write(data: &dyn DataFile, i: usize, meta: &Meta) -> Result<()> {
+pub(crate) fn write(data: &dyn DataFile, shared: &Shared, i: usize, meta: &Meta) -> Result<()> {
     let page = meta.encode();
+    set_seal(shared, i, seal_of(&page));
     let at = (i as u64) << meta.page_shift;
     if meta.trust == Trust::Weak
         && let Some(base) = data.writable()
@@ -256,8 +271,8 @@ pub(crate) fn write(data: &dyn DataFile, i: usize, meta: &Meta) -> Result<()> {
 }
 
 /// Wipes metas newer than the newest published commit: of a writer that was killed before it
-/// published, or of commits that were not believed at open. As long as they are in the file, a
-/// later open could believe them although their pages have been used again. The caller holds the
+/// published, or of commits that were not trusted at open. As long as they are in the file, a
+/// later open could trust them although their pages have been used again. The caller holds the
 /// writer lock and has written no page yet. It flushes the file before it does, and then calls
 /// [`forget`] with the answer: should it be killed before that, the next writer does it all again.
 pub(crate) fn wipe_unpublished(
@@ -278,9 +293,34 @@ pub(crate) fn wipe_unpublished(
     Ok(wiped)
 }
 
-/// The newest commit that any slot tells of, be it published or not.
+/// Records which meta a slot holds.
+pub(crate) fn set_seal(shared: &Shared, i: usize, seal: u64) {
+    shared.word(SEAL_WORDS[i]).store(seal, Ordering::SeqCst);
+}
+
+/// Nothing is known of the metas.
+pub(crate) fn forget_all(shared: &Shared) {
+    (0..SLOT_WORDS.len()).for_each(|i| set_slot(shared, i, 0, SlotState::Weak));
+}
+
+/// Whether the newest of the metas in the file is one that its slot is said to hold, with all its content.
+pub(crate) fn tells_newest(shared: &Shared, metas: &[(usize, Meta)]) -> bool {
+    let newest = metas.first().map_or(0, |(_, meta)| meta.txn);
+    let tells = |i: usize, meta: &Meta| {
+        let seal = shared.word(SEAL_WORDS[i]).load(Ordering::SeqCst);
+        slot(shared, i).txn == meta.txn && seal == meta.seal()
+    };
+    metas.iter().any(|(i, meta)| meta.txn == newest && tells(*i, meta))
+}
+
+/// The newest commit that any slot reports, be it published or not.
 pub(crate) fn newest_told(shared: &Shared) -> u64 {
     slots(shared).map(|(_, s)| s.txn).max().unwrap_or(0)
+}
+
+/// Whether slot `i` is said to hold the meta of `txn`, in whatever form.
+pub(crate) fn tells(shared: &Shared, i: usize, txn: u64) -> bool {
+    slot(shared, i).txn == txn
 }
 
 /// The newest of the metas that [`wipe_unpublished`] would wipe. The caller holds the meta lock, so
@@ -338,12 +378,12 @@ pub(crate) fn read(data: &dyn DataFile) -> Result<Found> {
     if len == 0 {
         return Ok(Found::Nothing);
     }
-    let mut marked = None;
+    let mut version = None;
     for shift in 12..=16 {
         let mut metas = Vec::new();
         for i in 0..META_COUNT {
             let Some(page) = bytes(data, len, i, shift) else { continue };
-            marked = marked.or(Meta::version_of(&page));
+            version = version.or(Meta::version_of(&page));
             if let Ok(meta) = Meta::decode(&page)
                 && meta.page_shift == shift
             {
@@ -356,12 +396,12 @@ pub(crate) fn read(data: &dyn DataFile) -> Result<Found> {
             return Ok(Found::Metas(metas));
         }
     }
-    Ok(match marked {
+    Ok(match version {
         _ if is_residue(data, len) => Found::Nothing,
         Some(VERSION) => Found::Damaged,
         Some(version) => Found::Version(version),
         None if len < META_SIZE as u64 => Found::Foreign("a file shorter than a page"),
-        None => Found::Foreign("no store's mark at its start"),
+        None => Found::Foreign("no magic number of a store at its start"),
     })
 }
 
@@ -375,9 +415,7 @@ fn is_residue(data: &dyn DataFile, len: u64) -> bool {
     let bytes = unsafe { std::slice::from_raw_parts(data.base(), len as usize) };
     let zero = |bytes: &[u8]| bytes.iter().all(|b| *b == 0);
     match bytes.split_at_checked(META_SIZE) {
-        Some((first, rest)) => {
-            matches!(Meta::read(first), Reading::Empty | Reading::Torn) && zero(rest)
-        }
+        Some((first, rest)) => Meta::is_residue(first) && zero(rest),
         None => zero(bytes),
     }
 }

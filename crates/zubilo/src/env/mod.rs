@@ -1,76 +1,69 @@
 //! The open store: file, map, lock file, and the state that its transactions share.
 //!
-//! [`Env`] is a cheap handle on [`EnvInner`], which lives as long as any handle or transaction.
-//! One process opens a file once: a second open of the same file gives the same store. Modules
+//! [`EnvInner`] lives as long as any handle ([`crate::Env`]) or transaction. Modules
 //! here own one thing each: `open` brings a file to life, `meta`/`metas` the anchors of commits,
 //! `free_space` the way to the free-space log, `checkpoint` weak commits becoming steady, `flusher` the thread
-//! that asks for it, `scrub` the thread that looks for damage, `log` the messages to the caller.
+//! that asks for it, `log` the messages to the caller.
 
 mod adopt;
 pub(crate) mod checkpoint;
+pub(crate) mod counters;
+pub(crate) mod facade;
 pub(crate) mod flusher;
 mod free_space;
 pub(crate) mod geometry;
 pub(crate) mod info;
-mod join;
+pub(crate) mod join;
 pub(crate) mod log;
 pub(crate) mod meta;
 pub(crate) mod metas;
-mod open;
+pub(crate) mod open;
 pub(crate) mod options;
-mod registry;
-pub(crate) mod scrub;
-pub(crate) mod verify;
+pub(crate) mod redo;
+pub(crate) mod slow;
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as StdOrdering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::dirty::Arena;
 use crate::error::{Error, Result};
-use crate::num::PageNo;
+use crate::num::{PageNo, TxnId};
 use crate::planted::{Bug, has};
-use crate::platform::{self, Claim, DataFile};
+use crate::platform::{self, Claim, DataFile, LockFile};
 use crate::shared::{RootWords, Shared, Word};
 use crate::space::Space;
 use crate::space::log::FreeSpaceLog;
 use crate::sync::Ordering;
-use crate::tree::TreeDesc;
 use crate::tree::desc::DESC_WORDS;
-use crate::txn::group::GroupQueue;
-use crate::txn::{ReadTxn, Reader, WriteTxn};
+use crate::tree::verify::Verifier;
+use crate::tree::{Snapshot, TreeDesc};
 
 pub(crate) use self::adopt::adopt;
+use self::counters::Counters;
 use self::flusher::Flusher;
 use self::log::Level;
 use self::meta::Meta;
 use self::options::{Durability, Options};
-use self::scrub::{ScrubReport, Scrubber};
-use self::verify::Verifier;
-
-/// An open store. Clones are handles on the same store; the last one closes it.
-#[derive(Clone)]
-pub struct Env {
-    pub(crate) inner: Arc<EnvInner>,
-    /// Ends the flusher when the last handle goes; transactions do not hold it.
-    _closer: Arc<flusher::Closer>,
-}
 
 /// What all handles and transactions of an open store share.
 pub(crate) struct EnvInner {
     pub(crate) data: Box<dyn DataFile>,
     /// Held by being open; given up before the lock file.
     _claim: Option<Claim>,
+    /// As well: what keeps writers from a medium that is read-only now.
+    _guard: Option<LockFile>,
     pub(crate) shared: Shared,
     pub(crate) options: Options,
     pub(crate) shift: u32,
-    /// See [`EnvInner::reach`]. Users of the store cut the file behind the newest commit only.
+    /// See [`EnvInner::reach`]. Users of the store cut the file after the newest commit only.
     reach: AtomicU64,
     pub(crate) boot_id: [u8; 16],
+    /// By chance; it is in the metas that this process writes.
+    pub(crate) opening: u32,
+    pub(crate) checks: &'static Checks,
     pub(crate) verifier: Option<Verifier>,
     pub(crate) flusher: Flusher,
-    pub(crate) scrubber: Scrubber,
-    pub(crate) group: GroupQueue,
+    pub(crate) counters: Counters,
     pub(crate) close_without_sync: AtomicBool,
     /// The last handle is gone, and made durable what was committed. A write transaction may have
     /// stayed: nobody would flush its commit later.
@@ -101,20 +94,22 @@ pub(crate) struct WriterState {
     /// The last commit found no long run; see `txn::clean`.
     pub(crate) scattered: bool,
     pub(crate) pins: Vec<u64>,
+    /// Of the redo log that was born with this commit the bytes from this place on are needed, or fewer.
+    pub(crate) redo_start: (u64, u64),
 }
 
-/// The root of a snapshot, as it stands in the lock file.
+/// The root of a snapshot, as the lock file has it.
 #[derive(Clone, Copy)]
 pub(crate) struct Root {
     pub(crate) txn: u64,
     pub(crate) end: u64,
     pub(crate) main: TreeDesc,
-    pub(crate) canary: [u64; 4],
+    pub(crate) user_words: [u64; 4],
 }
 
 impl Root {
     pub(crate) fn of(meta: &Meta) -> Root {
-        Root { txn: meta.txn, end: meta.end, main: meta.main, canary: meta.canary }
+        Root { txn: meta.txn, end: meta.end, main: meta.main, user_words: meta.user_words }
     }
 
     pub(crate) fn to_words(self, shift: u32) -> RootWords {
@@ -123,142 +118,27 @@ impl Root {
         words[1] = self.end;
         words[2..2 + DESC_WORDS].copy_from_slice(&self.main.to_words());
         words[12] = u64::from(shift);
-        words[13..17].copy_from_slice(&self.canary);
+        words[13..17].copy_from_slice(&self.user_words);
         words
     }
 
     #[inline(always)]
     pub(crate) fn from_words(words: &RootWords) -> Option<Root> {
         let main = TreeDesc::from_words(words[2..].first_chunk::<DESC_WORDS>()?)?;
-        let canary = *words[13..].first_chunk()?;
-        Some(Root { txn: words[0], end: words[1], main, canary })
+        let user_words = *words[13..].first_chunk()?;
+        Some(Root { txn: words[0], end: words[1], main, user_words })
     }
 }
 
-impl Env {
-    /// Opens the store at `path`, creating it if the options say so. The file's lock file lies
-    /// beside it, with `-lock` added to its name (a symbolic link is followed first; a file with
-    /// two names must be opened by one of them). A second open of the same file in one process
-    /// gives a handle on the same store, with the options of the first.
-    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Env> {
-        open::open(path.as_ref(), options)
-    }
-
-    /// A store on a given file and system: for simulation.
-    #[doc(hidden)]
-    pub fn open_parts(data: Box<dyn DataFile>, boot_id: [u8; 16], options: Options) -> Result<Env> {
-        open::open_parts(data, None, boot_id, options)
-    }
-
-    /// As [`Env::open_parts`], with the lock file of a store at `path`: several stores opened on one
-    /// file and one path are as the handles of several processes.
-    #[doc(hidden)]
-    pub fn open_parts_shared(
-        data: Box<dyn DataFile>,
-        path: &Path,
-        boot_id: [u8; 16],
-        options: Options,
-    ) -> Result<Env> {
-        open::open_parts(data, Some(path), boot_id, options)
-    }
-
-    pub(crate) fn from_inner(inner: Arc<EnvInner>, closer: Arc<flusher::Closer>) -> Env {
-        Env { inner, _closer: closer }
-    }
-
-    /// Begins a read transaction: a snapshot of the newest commit. Never waits.
-    pub fn read(&self) -> Result<ReadTxn> {
-        ReadTxn::begin(&self.inner)
-    }
-
-    /// For many short read transactions in one place: a [`Reader`] begins each of them faster.
-    pub fn reader(&self) -> Result<Reader> {
-        Reader::new(&self.inner)
-    }
-
-    /// Begins the write transaction; waits while another thread or process has it. The transaction
-    /// belongs to this thread. A second one in the same thread is [`Error::Busy`].
-    pub fn write(&self) -> Result<WriteTxn> {
-        WriteTxn::begin(&self.inner, true)?.ok_or(Error::Busy("the writer lock is taken"))
-    }
-
-    /// Begins the write transaction if no one else has it.
-    pub fn try_write(&self) -> Result<Option<WriteTxn>> {
-        WriteTxn::begin(&self.inner, false)
-    }
-
-    /// Runs `change` in a write transaction of its own and commits it. Calls that come while a
-    /// commit is under way are gathered: each runs in a nested transaction, and all share one
-    /// commit and one flush. An error or panic undoes its own closure's changes only.
-    ///
-    /// `change` may run on another thread (one that is waiting in `update` itself), where it gets
-    /// [`Error::Busy`] if it begins to write, or calls `update`: so does the `Drop` of what it holds.
-    /// What it gives is dropped on the caller's own thread, outside of the transaction and of all locks.
-    /// Nested levels that it opens end with it; it can neither end those of others nor commit.
-    pub fn update<T, F>(&self, change: F) -> Result<T>
-    where
-        F: FnOnce(&mut WriteTxn) -> Result<T> + Send,
-        T: Send,
-    {
-        crate::txn::group::update(&self.inner, change)
-    }
-
-    /// Makes everything committed so far durable. Waits for the disk, not for transactions.
-    pub fn sync(&self) -> Result<()> {
-        self.inner.check_alive()?;
-        checkpoint::checkpoint(&self.inner)
-    }
-
-    /// Makes what is committed durable and closes this handle. Dropping the last handle does the
-    /// same but cannot tell of an error.
-    pub fn close(self) -> Result<()> {
-        if self.inner.options.read_only { Ok(()) } else { self.sync() }
-    }
-
-    /// Closes this handle; if it is the last one, without making weak commits durable first.
-    pub fn close_without_sync(self) {
-        if Arc::strong_count(&self._closer) == 1 {
-            self.inner.close_without_sync.store(true, StdOrdering::SeqCst);
-        }
-    }
-
-    /// What the last check in the background found ([`Options::scrub`]); `None` before the first
-    /// has ended.
-    pub fn scrub_report(&self) -> Option<ScrubReport> {
-        self.inner.scrubber.report()
-    }
-
-    /// In a store opened with [`Durability::Sync`]: from now on commits of this process are as with
-    /// [`Durability::LAZY`], or durable again. What was committed before the change keeps its kind.
-    pub fn set_lazy(&self, lazy: bool) -> Result<()> {
-        self.inner.check_writable()?;
-        if lazy {
-            self._closer.start_flusher(Durability::LAZY_BOUNDS)?;
-        }
-        self.inner.lazy_now.store(lazy, StdOrdering::Relaxed);
-        Ok(())
-    }
-
-    /// The data file's path.
-    pub fn path(&self) -> &Path {
-        self.inner.data.path()
-    }
-
-    /// The system's number for the open data file, for those who lock or examine it by their own
-    /// means. Nothing must be written through it.
-    pub fn descriptor(&self) -> Option<i32> {
-        self.inner.data.descriptor()
-    }
-
-    /// Bytes of a page.
-    pub fn page_size(&self) -> usize {
-        self.inner.page_size()
-    }
-
-    /// Longest key, in bytes.
-    pub fn max_key_len(&self) -> usize {
-        crate::page::max_key(self.inner.page_size())
-    }
+/// Checks of whole stores, which the layers above lend to an open store.
+pub(crate) struct Checks {
+    /// Whether all that a commit reaches is there as it was written. It is given the commit's snapshot and meta,
+    /// and how many pages its free-space log may speak of.
+    pub(crate) is_whole: fn(Snapshot<'_>, &Meta, u64, u64) -> bool,
+    /// The check that follows a commit, see [`Options::audit`].
+    pub(crate) audit: fn(&Arc<EnvInner>, TxnId) -> Result<()>,
+    /// Makes the commits anew whose records are in the redo log; gives how many.
+    pub(crate) replay: fn(&Arc<EnvInner>) -> Result<u64>,
 }
 
 impl EnvInner {
@@ -294,9 +174,9 @@ impl EnvInner {
         Ok(())
     }
 
-    /// As `open::believable_pages`.
-    pub(crate) fn believable_pages(&self) -> u64 {
-        open::believable_pages(self.data.as_ref(), self.shift)
+    /// As `open::plausible_pages`.
+    pub(crate) fn plausible_pages(&self) -> u64 {
+        open::plausible_pages(self.data.as_ref(), self.shift)
     }
 
     /// Refuses work in a forked child.
@@ -342,6 +222,24 @@ impl EnvInner {
         self.checkpointing.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Makes everything committed so far durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.check_alive()?;
+        checkpoint::checkpoint(self)
+    }
+
+    /// At the end: should nobody change the file until the next open, what the lock file knows is about
+    /// what is there. While others have the store open it is for the last of them to say; two who end at once may
+    /// both leave it.
+    fn leave_stamp(&self) {
+        if !self.is_forked()
+            && self.shared.is_alone()
+            && let Some(stamp) = self.data.stamp()
+        {
+            self.shared.word(Word::Stamp).store(stamp, Ordering::SeqCst);
+        }
+    }
+
     pub(crate) fn steady(&self) -> u64 {
         metas::steady(&self.shared)
     }
@@ -383,5 +281,6 @@ impl Drop for EnvInner {
             // Dropping cannot report.
             let _ = checkpoint::checkpoint(self);
         }
+        self.leave_stamp();
     }
 }

@@ -1,8 +1,7 @@
-//! Bringing a file to life: creation, the choice of the commit to believe, joining other users.
+//! Bringing a file to life: creation, the choice of the commit to trust, joining other users.
 
 use std::cmp::Ordering::{Equal, Greater};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
@@ -11,144 +10,41 @@ use twox_hash::XxHash3_64;
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 use crate::planted::{Bug, has};
-use crate::platform::{self, Advice, DataFile, OpenFile, WritableMap};
+use crate::platform::{self, Advice, DataFile};
 use crate::shared::{Role, Shared, Word};
 use crate::space::log::{self, LogRoot};
 use crate::sync::Ordering;
+use crate::tree::verify::Verifier;
 use crate::tree::{Snapshot, TreeDesc, TreeOptions};
 
 use super::checkpoint::MetaLock;
-use super::flusher::{Closer, Flusher};
+use super::counters::Counters;
+use super::flusher::Flusher;
 use super::join::{self, Joined};
 use super::log::Level;
 use super::meta::{META_COUNT, Meta, Trust};
 use super::metas::{self, Found, SlotState};
-use super::options::{DEFAULT_RESERVE, Durability, Options, VerifyReads};
-use super::scrub::Scrubber;
-use super::verify::Verifier;
-use super::{Env, EnvInner, Root, registry};
-
-pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
-    check(&options)?;
-    let how = OpenFile {
-        read_only: options.read_only,
-        create: options.create && !options.read_only,
-        mode: options.mode,
-        reserve: options.reserve,
-        writable_map: match options.writable_map {
-            _ if options.durability != Durability::NoSync => WritableMap::No,
-            None => WritableMap::WhereSafe,
-            Some(true) => WritableMap::Yes,
-            Some(false) => WritableMap::No,
-        },
-        large_calls: options.durability == Durability::Sync,
-    };
-    if options.read_only && options.lock_file {
-        platform::prepare_shared_reading(path)?;
-    }
-    let (data, _) = platform::open_data(path, &how)?;
-    let place = registry::place(data.id());
-    let mut known = place.lock();
-    if let Some((env, closer)) = &*known
-        && let (Some(env), Some(closer)) = (env.upgrade(), closer.upgrade())
-    {
-        if env.options.read_only && !options.read_only {
-            return Err(Error::Busy("this process has the store open for reading only"));
-        }
-        if options.exclusive && !env.options.exclusive {
-            return Err(Error::Busy("this process has the store open, and not exclusively"));
-        }
-        return Ok(Env::from_inner(env, closer));
-    }
-    if let Some((env, _)) = &*known
-        && let Some(env) = env.upgrade()
-        && !(env.options.lock_file && options.lock_file)
-    {
-        // Its readers stand in a table of its own, which no second one would see.
-        return Err(Error::Busy(
-            "a transaction or value of a closed handle is still alive, and the store has no lock \
-             file: drop it first",
-        ));
-    }
-    refuse_foreign(data.as_ref())?;
-    let joined = join::join(data.as_ref(), data.path(), &options)?;
-    let env = start(data, joined, platform::boot_id(), options)?;
-    *known = Some((Arc::downgrade(&env.inner), Arc::downgrade(&env._closer)));
-    Ok(env)
-}
-
-pub(super) fn open_parts(
-    data: Box<dyn DataFile>,
-    path: Option<&Path>,
-    boot_id: [u8; 16],
-    options: Options,
-) -> Result<Env> {
-    check(&options)?;
-    let joined = match path {
-        Some(path) => join::join(data.as_ref(), path, &options)?,
-        None => Joined::alone(&options),
-    };
-    start(data, joined, boot_id, options)
-}
-
-fn check(options: &Options) -> Result<()> {
-    if !matches!(options.page_size, 4096 | 8192 | 16384 | 32768 | 65536) {
-        return Err(Error::Invalid("the page size must be 4, 8, 16, 32 or 64 KiB"));
-    }
-    if options.max_readers == 0 {
-        return Err(Error::Invalid("a store needs at least one reader slot"));
-    }
-    if options.read_only && options.exclusive {
-        return Err(Error::Invalid("an exclusive open for reading only makes no sense"));
-    }
-    Ok(())
-}
-
-/// Leaves a file that is no store alone, before anything is created beside it.
-fn refuse_foreign(data: &dyn DataFile) -> Result<()> {
-    match metas::read(data)? {
-        Found::Foreign(found) => {
-            Err(Error::NotAStore { path: Box::new(data.path().to_path_buf()), found })
-        }
-        Found::Version(found) => Err(Error::Version { found }),
-        _ => Ok(()),
-    }
-}
+use super::options::{DEFAULT_RESERVE, Options, VerifyReads};
+use super::{Checks, EnvInner, Root, redo};
 
 /// From opened parts to a live store.
-fn start(
+pub(crate) fn start(
     data: Box<dyn DataFile>,
     joined: Joined,
     boot_id: [u8; 16],
     options: Options,
-) -> Result<Env> {
-    let Joined { shared, role, claim, unclaimed } = joined;
-    let shift = match role {
-        Role::First => {
-            let shift = bring_up(data.as_ref(), &shared, boot_id, &options)?;
-            join::record_identity(data.as_ref(), &shared)?;
-            shared.announce()?;
-            shift
-        }
-        Role::Joined => shared.newest_root()[12] as u32,
-    };
-    if !(12..=16).contains(&shift) {
-        return Err(Error::Corrupted {
-            page: PageNo(0),
-            reason: "the lock file names no page size",
-        });
+    checks: &'static Checks,
+) -> Result<Arc<EnvInner>> {
+    let Joined { shared, role, claim, unclaimed, guard } = joined;
+    if boot_id == [0; 16] {
+        shared.note_hidden_user();
     }
+    let shift = page_shift(data.as_ref(), &shared, role, boot_id, checks, &options)?;
     advise(data.as_ref(), &options);
     let verifier = match options.verify {
         VerifyReads::Never => None,
         VerifyReads::Always => Some(Verifier::always()),
         VerifyReads::FirstTouch => Some(Verifier::first_touch(shared.newest_root()[1])),
-    };
-    let lazy = match options.durability {
-        Durability::Lazy { sync_bytes, sync_period } if !options.read_only => {
-            Some((sync_bytes, sync_period))
-        }
-        _ => None,
     };
     let geometry_pending = AtomicBool::new(options.geometry.is_some());
     let memory = platform::memory_limit();
@@ -156,15 +52,17 @@ fn start(
     let inner = Arc::new(EnvInner {
         data,
         _claim: claim,
+        _guard: guard,
         shared,
-        scrubber: Scrubber::new(options.scrub),
         options,
         shift,
         reach: AtomicU64::new(0),
         boot_id,
+        opening: by_chance(0) as u32,
+        checks,
         verifier,
         flusher: Flusher::new(),
-        group: Default::default(),
+        counters: Counters::default(),
         close_without_sync: AtomicBool::new(false),
         closed: AtomicBool::new(false),
         geometry_pending,
@@ -178,12 +76,46 @@ fn start(
     });
     // A length that is not known is no reason to fail here.
     inner.look_at_length(inner.data.len().unwrap_or(0));
+    if role == Role::First {
+        // Before others are let in: they must see what the log has.
+        redo::recover(&inner)?;
+        inner.shared.announce()?;
+    }
     tell(&inner, unclaimed);
-    let closer = Closer::start(&inner, lazy)?;
-    Ok(Env::from_inner(inner, closer))
+    Ok(inner)
 }
 
-/// Tells the system how the file will be read; what it makes of that is its own affair.
+/// The page size's shift; the first opener brings the store up.
+fn page_shift(
+    data: &dyn DataFile,
+    shared: &Shared,
+    role: Role,
+    boot_id: [u8; 16],
+    checks: &'static Checks,
+    options: &Options,
+) -> Result<u32> {
+    let shift = match role {
+        Role::First => {
+            let shift = bring_up(data, shared, boot_id, checks, options)?;
+            join::record_identity(data, shared)?;
+            shift
+        }
+        Role::Joined => {
+            // The user who left it, the last one then, ended a moment ago.
+            shared.word(Word::Stamp).store(0, Ordering::SeqCst);
+            shared.newest_root()[12] as u32
+        }
+    };
+    if !(12..=16).contains(&shift) {
+        return Err(Error::Corrupted {
+            page: PageNo(0),
+            reason: "the lock file names no page size",
+        });
+    }
+    Ok(shift)
+}
+
+/// Advises the system how the file will be read; what it makes of that is its own affair.
 fn advise(data: &dyn DataFile, options: &Options) {
     if options.huge_pages {
         let _ = data.advise(0, data.reserved(), Advice::HugePages);
@@ -206,7 +138,7 @@ fn tell(env: &EnvInner, unclaimed: bool) {
         env.log(Level::Warn, format_args!("{path}: {what}"));
     }
     if let Some(txn) = metas::unpublished(&env.shared) {
-        let what = format_args!("commit {txn} was cut off or is damaged, it is not believed");
+        let what = format_args!("commit {txn} was cut off or is damaged, it is not trusted");
         env.log(Level::Warn, what);
     }
     // The lock, as a meta that is being written looks like a damaged one.
@@ -257,23 +189,27 @@ fn found_or_created(
     })
 }
 
-/// As the only user: chooses the commit to believe, or creates the store; fills the lock file.
+/// As the only user: chooses the commit to trust, or creates the store; fills the lock file.
 fn bring_up(
     data: &dyn DataFile,
     shared: &Shared,
     boot_id: [u8; 16],
+    checks: &'static Checks,
     options: &Options,
 ) -> Result<u32> {
     let unflushed = shared.was_poisoned_on_this_boot();
+    let new = matches!(metas::read(data)?, Found::Nothing);
     let metas = found_or_created(data, shared, boot_id, options, unflushed)?;
     let created = metas.len() == 1 && metas[0].1.txn == 1;
-    let known = metas::steady(shared);
+    let Standing { replaced, untouched } = standing(data, shared, &metas);
+    let known = if replaced { 0 } else { metas::steady(shared) };
     // The users before have seen, on this boot and in this file, the flush that put the newest commit on
-    // disk, and have written nothing after it that counts.
+    // disk, and nobody has written anything after it that counts.
     let is_known = |m: &Meta| m.trust != Trust::Weak && m.txn == known && shared.knows_steady();
     // A newer one in a slot was wiped by a writer that was killed: that may not be on disk.
     let told = metas::newest_told(shared) > known;
-    let settled = unflushed.is_none() && !told && metas.first().is_some_and(|(_, m)| is_known(m));
+    let settled = unflushed.is_none() && !told && untouched;
+    let settled = settled && metas.first().is_some_and(|(_, m)| is_known(m));
     if !settled {
         flush_leftovers(data, shared, options)?;
     }
@@ -285,21 +221,11 @@ fn bring_up(
     let flushed = |m: &Meta| created || unflushed.is_none_or(|steady| m.txn <= steady);
     // An image of the disk that was restored on the same boot, in place, looks like the file itself. Who
     // wrote weak commits and was killed has left a lock file that knows of them.
-    let doubt = shared.is_stranger();
-    let credible = |m: &Meta| is_credible(data, len, m, boot_id, doubt);
-    let chosen = metas.iter().find(|(_, m)| flushed(m) && credible(m));
-    let (slot, meta) = chosen.ok_or_else(|| match unflushed {
-        // Pages are missing that a commit has, and no commit is left that can do without them.
-        None if metas.iter().any(|(_, m)| m.end << m.page_shift > len) => Error::Corrupted {
-            page: PageNo(len >> metas.first().map_or(0, |(_, m)| m.page_shift)),
-            reason: "the file is truncated: it ends before this page",
-        },
-        None => damaged("no commit is whole"),
-        Some(_) => {
-            damaged("after a failed flush no commit is known to be on disk before a restart")
-        }
-    })?;
-    if meta.txn == 1 && !has(Bug::DirectoryNotFlushed) {
+    let doubt = shared.is_stranger() || replaced;
+    let rule = TrustRule { data, metas: &metas, len, boot_id, doubt, checks };
+    let chosen = metas.iter().find(|(_, m)| flushed(m) && rule.is_trusted(m));
+    let (slot, meta) = chosen.ok_or_else(|| none_is_whole(&metas, len, unflushed))?;
+    if meta.txn == 1 {
         // Created just now, or by a process that was killed before it had come to this.
         match data.sync_directory() {
             Err(_) if options.read_only => {}
@@ -310,9 +236,13 @@ fn bring_up(
     let enough = meta.trust != Trust::Weak && meta.txn <= steady_max;
     let is_steady = |m: &Meta| match enough {
         true => m.txn == meta.txn,
-        false => m.txn <= steady_max && is_steady(data, len, m, boot_id),
+        false => m.txn <= steady_max && rule.is_steady(m),
     };
     fill_lock_file(shared, &metas, (*slot, meta), is_steady);
+    if !new && (doubt || boot_id == [0; 16]) && !has(Bug::AttemptsForgotten) {
+        // Nobody knows of the attempts at the next commit. What the lock file says of them on this boot stays.
+        shared.word(Word::Attempt).store(meta.txn + 1, Ordering::SeqCst);
+    }
     shared.publish(&Root::of(meta).to_words(meta.page_shift));
     // Whoever only reads leaves the warning and what it is about to the first writer.
     let rejected = metas.iter().any(|(_, m)| m.txn > meta.txn);
@@ -325,23 +255,62 @@ fn bring_up(
     Ok(meta.page_shift)
 }
 
+/// What the lock file is to what is in the data file now.
+struct Standing {
+    /// It knows another content: something was written over the bytes of the file.
+    replaced: bool,
+    /// Nobody has changed the file since the last user ended.
+    untouched: bool,
+}
+
+/// Compares what the users before have left in the lock file with the data file, as the first user. From then on
+/// the lock file says nothing of the file's stamp, until the end.
+fn standing(data: &dyn DataFile, shared: &Shared, metas: &[(usize, Meta)]) -> Standing {
+    let left = shared.word(Word::Stamp).load(Ordering::SeqCst);
+    let untouched = left != 0 && data.stamp() == Some(left);
+    // Without a stamp the users before were killed: then the metas have to do.
+    let changed = left != 0 && !untouched;
+    let replaced = shared.knows_steady() && (changed || !metas::tells_newest(shared, metas));
+    if replaced {
+        // In this order: killed in between, what is known is not used.
+        shared.distrust();
+        metas::forget_all(shared);
+    }
+    shared.word(Word::Stamp).store(0, Ordering::SeqCst);
+    Standing { replaced, untouched }
+}
+
+/// Why there is no commit to trust.
+fn none_is_whole(metas: &[(usize, Meta)], len: u64, unflushed: Option<u64>) -> Error {
+    match unflushed {
+        // Pages are missing that a commit has, and no commit is left that can do without them.
+        None if metas.iter().any(|(_, m)| m.end << m.page_shift > len) => Error::Corrupted {
+            page: PageNo(len >> metas.first().map_or(0, |(_, m)| m.page_shift)),
+            reason: "the file is truncated: it ends before this page",
+        },
+        None => damaged("no commit is whole"),
+        Some(_) => damaged(
+            "after a failed flush no commit is known to be on disk before a restart of the system; \
+                 if the file was put there anew since, delete its lock file",
+        ),
+    }
+}
+
 /// What the last users wrote may still be in the kernel only. From here on it is taken for durable
 /// (its predecessor's pages are reused), so it must be.
 fn flush_leftovers(data: &dyn DataFile, shared: &Shared, options: &Options) -> Result<()> {
-    if has(Bug::OpenNotFlushed) {
-        return Ok(());
-    }
     let Err(error) = data.sync_data() else { return Ok(()) };
-    // After a restart all that is seen was read from the disk.
-    if shared.knows_steady() {
+    // Also if the last users ran before a restart: others may have written the file since, by a restore of it.
+    // A region that nobody else sees ends with this user.
+    if shared.is_shared() {
         shared.word(Word::Poisoned).store(1, Ordering::SeqCst);
     }
     // Whoever only reads may do so; nobody writes until all have closed the store.
     if options.read_only { Ok(()) } else { Err(Error::io_at("flush", data.path())(error)) }
 }
 
-/// Wipes commits that were not believed because a flush had failed, or because the lock file knew
-/// nothing of them: the next opener would know nothing of that, and could believe them.
+/// Wipes commits that were not trusted because a flush had failed, or because the lock file knew
+/// nothing of them: the next opener would know nothing of that, and could trust them.
 fn settle_poison(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<()> {
     let wiped = metas::wipe_unpublished(data, shared, shift)?;
     if !wiped.is_empty() {
@@ -353,34 +322,85 @@ fn settle_poison(data: &dyn DataFile, shared: &Shared, shift: u32) -> Result<()>
 }
 
 /// Chooses among metas that others have written to a store without a lock file, as at open.
-pub(super) fn believe(env: &EnvInner, metas: &[(usize, Meta)], len: u64) -> Result<()> {
-    let data = env.data.as_ref();
+pub(super) fn trust_newest(env: &EnvInner, metas: &[(usize, Meta)], len: u64) -> Result<()> {
+    let (data, boot_id, checks) = (env.data.as_ref(), env.boot_id, env.checks);
+    let rule = TrustRule { data, metas, len, boot_id, doubt: false, checks };
     let newer = metas.iter().filter(|(_, m)| m.txn > env.shared.newest());
     let mut newer = newer.filter(|(_, m)| m.page_shift == env.shift);
-    if let Some((slot, meta)) = newer.find(|(_, m)| is_credible(data, len, m, env.boot_id, false)) {
-        let is_steady = |m: &Meta| is_steady(data, len, m, env.boot_id);
-        fill_lock_file(&env.shared, metas, (*slot, meta), is_steady);
+    if let Some((slot, meta)) = newer.find(|(_, m)| rule.is_trusted(m)) {
+        fill_lock_file(&env.shared, metas, (*slot, meta), |m| rule.is_steady(m));
         env.shared.adopt(&Root::of(meta).to_words(env.shift));
+        env.shared.word(Word::Attempt).store(meta.txn + 1, Ordering::SeqCst);
     }
     Ok(())
 }
 
-/// Whether a commit can be believed after whatever stopped its writer. Its end may lie outside of
-/// the file, which is `len` bytes long, also when nothing is wrong: later commits cut the tail.
-/// With `doubt`, also a weak commit in its own file is believed only if it is whole.
-fn is_credible(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16], doubt: bool) -> bool {
-    if meta.end << meta.page_shift > len.min(data.reserved()) {
-        return false;
-    }
-    match meta.trust {
-        Trust::Steady => true,
-        Trust::Weak => {
-            let here = is_weak_of(meta, boot_id);
-            let known = here && !doubt && is_at_home(data, meta);
-            let known = known || here && has(Bug::CopyBelieved) || has(Bug::BootNotCompared);
-            known || (here || is_of_unknown_boot(meta, boot_id)) && is_whole(data, meta)
+/// What decides whether a commit that an open finds can be trusted.
+struct TrustRule<'d> {
+    data: &'d dyn DataFile,
+    metas: &'d [(usize, Meta)],
+    /// Bytes of the file.
+    len: u64,
+    /// Of this run of the system.
+    boot_id: [u8; 16],
+    /// Also a weak commit in its own file is trusted only if it is whole.
+    doubt: bool,
+    checks: &'static Checks,
+}
+
+impl TrustRule<'_> {
+    /// Whether a commit can be trusted after whatever stopped its writer. Its end may lie outside of
+    /// the file also when nothing is wrong: later commits cut the tail.
+    fn is_trusted(&self, meta: &Meta) -> bool {
+        if !self.is_within(meta) {
+            return false;
         }
-        Trust::Verified => has(Bug::DigestNotVerified) || digest_holds(data, meta).unwrap_or(false),
+        match meta.trust {
+            Trust::Steady => true,
+            Trust::Weak => {
+                let here = is_weak_of(meta, self.boot_id);
+                let known = here && !self.doubt && is_at_home(self.data, meta);
+                let known = known || here && has(Bug::CopyTrusted) || has(Bug::BootNotCompared);
+                if here || known {
+                    return known || self.is_whole(meta, u64::MAX);
+                }
+                // The power may have been cut.
+                is_of_unknown_boot(meta, self.boot_id) && self.is_whole(meta, self.on_disk())
+            }
+            Trust::Verified => self.is_verified(meta),
+        }
+    }
+
+    /// Whether a commit that an open finds is on disk with all its pages, once the open has flushed.
+    fn is_steady(&self, meta: &Meta) -> bool {
+        match meta.trust {
+            Trust::Weak => false,
+            Trust::Steady => true,
+            Trust::Verified => self.is_within(meta) && self.is_verified(meta),
+        }
+    }
+
+    /// The newest commit that is on disk whatever has happened.
+    fn on_disk(&self) -> u64 {
+        let steady = self.metas.iter().filter(|(_, m)| self.is_steady(m));
+        steady.map(|(_, m)| m.txn).max().unwrap_or(0)
+    }
+
+    fn is_within(&self, meta: &Meta) -> bool {
+        meta.end << meta.page_shift <= self.len.min(self.data.reserved())
+    }
+
+    fn is_verified(&self, meta: &Meta) -> bool {
+        has(Bug::DigestNotVerified) || digest_holds(self.data, meta).unwrap_or(false)
+    }
+
+    /// Whether all that a commit can reach is there.
+    fn is_whole(&self, meta: &Meta, on_disk: u64) -> bool {
+        // SAFETY: `is_within` held; nobody else has the store open.
+        let snapshot =
+            unsafe { Snapshot::new(self.data.base(), meta.page_shift, meta.end, meta.txn, None) };
+        let pages = plausible_pages(self.data, meta.page_shift);
+        (self.checks.is_whole)(snapshot, meta, pages, on_disk)
     }
 }
 
@@ -400,16 +420,9 @@ fn is_at_home(data: &dyn DataFile, meta: &Meta) -> bool {
     meta.digest == data.home()
 }
 
-/// Whether all that a commit can reach is there.
-fn is_whole(data: &dyn DataFile, meta: &Meta) -> bool {
-    // SAFETY: the caller checked `end` against file and map; nobody else has the store open.
-    let snapshot = unsafe { Snapshot::new(data.base(), meta.page_shift, meta.end, meta.txn, None) };
-    crate::check::is_whole(snapshot, meta, believable_pages(data, meta.page_shift))
-}
-
-/// Pages that the free-space log of a believable store speaks of. More than it may have now: it may have
+/// Pages that the free-space log of a plausible store speaks of. More than it may have now: it may have
 /// shrunk, and be opened with less address space.
-pub(super) fn believable_pages(data: &dyn DataFile, shift: u32) -> u64 {
+pub(super) fn plausible_pages(data: &dyn DataFile, shift: u32) -> u64 {
     data.reserved().max(DEFAULT_RESERVE) >> shift
 }
 
@@ -427,15 +440,6 @@ fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
     Some(hasher.finish() == meta.digest)
 }
 
-/// Whether a commit that an open finds is on disk with all its pages, once the open has flushed.
-fn is_steady(data: &dyn DataFile, len: u64, meta: &Meta, boot_id: [u8; 16]) -> bool {
-    match meta.trust {
-        Trust::Weak => false,
-        Trust::Steady => true,
-        Trust::Verified => is_credible(data, len, meta, boot_id, false),
-    }
-}
-
 /// Says which slot holds what.
 fn fill_lock_file(
     shared: &Shared,
@@ -448,11 +452,14 @@ fn fill_lock_file(
         slots[*i] = match meta.txn.cmp(&chosen.txn) {
             // The chosen one is enough of its commit: what a checkpoint left, or damage, can go.
             Equal if *i != slot => continue,
-            // Commits that were not believed are wiped before the next one.
+            // Commits that were not trusted are wiped before the next one.
             Greater => (meta.txn, SlotState::Weak),
             _ if is_steady(meta) => (meta.txn, SlotState::Steady),
             _ => (meta.txn, SlotState::Weak),
         };
+    }
+    for (i, meta) in metas {
+        metas::set_seal(shared, *i, meta.seal());
     }
     for (i, (txn, state)) in slots.into_iter().enumerate() {
         metas::set_slot(shared, i, txn, state);
@@ -477,10 +484,12 @@ fn create(
         end: META_COUNT,
         geometry: options.geometry.unwrap_or_default().into(),
         main: TreeDesc::empty(0, TreeOptions { order: 0, align: 1, flags: 0 }),
-        canary: [0; 4],
+        user_words: [0; 4],
         digest: 0,
         next_table: 1,
+        opening: by_chance(0) as u32,
         log: LogRoot::default(),
+        redo: None,
     };
     let first = (META_COUNT << shift).next_multiple_of(64 << 10);
     if first > data.reserved().min(meta.geometry.upper) {
@@ -496,7 +505,7 @@ fn create(
     };
     data.grow(first, true).map_err(io("grow"))?;
     flush()?;
-    metas::write(data, 0, &meta)?;
+    metas::write(data, shared, 0, &meta)?;
     flush()?;
     Ok(meta)
 }
@@ -505,10 +514,15 @@ fn create(
 fn new_uuid() -> [u8; 16] {
     let mut uuid = [0; 16];
     for (i, half) in uuid.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        let mut hasher = RandomState::new().build_hasher();
-        hasher.write_usize(i);
-        hasher.write_u32(std::process::id());
-        *half = hasher.finish().to_le_bytes();
+        *half = by_chance(i).to_le_bytes();
     }
     uuid
+}
+
+/// A number by chance, one for each `salt`.
+fn by_chance(salt: usize) -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_usize(salt);
+    hasher.write_u32(std::process::id());
+    hasher.finish()
 }

@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::env::Env;
 use crate::env::log::Logger;
-use crate::env::scrub::Scrub;
-use crate::error::Result;
+use crate::env::slow::SlowReaders;
 
 /// What a commit promises when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +24,7 @@ pub enum Durability {
         /// Flush when a commit has waited this long.
         sync_period: Duration,
     },
-    /// As `Lazy`, but flushed only when [`Env::sync`] is called or the store is closed with it.
+    /// As `Lazy`, but flushed only when [`Env::sync`](crate::Env::sync) is called or the store is closed with it.
     NoSync,
 }
 
@@ -63,11 +61,20 @@ impl Default for Geometry {
     }
 }
 
+/// How the store is checked in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scrub {
+    /// Bytes of tree pages read a second, at most.
+    pub bytes_per_second: u64,
+    /// From the begin of a pass to the begin of the next, if it takes less.
+    pub period: Duration,
+}
+
 /// When page checksums are verified by readers (the last commit is verified at open anyway).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyReads {
-    /// Not on reads: `zubilo chk` and [`Env::check`] do it.
+    /// Not on reads: `zubilo chk` and [`Env::check`](crate::Env::check) do it.
     Never,
     /// Each page when it is first read after the store was opened.
     FirstTouch,
@@ -75,10 +82,10 @@ pub enum VerifyReads {
     Always,
 }
 
-/// Address space that is reserved unless told otherwise, in bytes.
+/// Address space that is reserved unless the caller sets another amount, in bytes.
 pub(crate) const DEFAULT_RESERVE: u64 = 1 << 40;
 
-/// Options of [`Env::open`], with defaults that need no thought.
+/// Options of [`Env::open`](crate::Env::open), with defaults that need no thought.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Options {
@@ -101,6 +108,10 @@ pub struct Options {
     pub(crate) scrub: Option<Scrub>,
     pub(crate) logger: Option<Logger>,
     pub(crate) audit: bool,
+    pub(crate) slow_reader: Option<SlowReaders>,
+    pub(crate) expire_behind: Option<Duration>,
+    pub(crate) expire_held: Option<u64>,
+    pub(crate) redo_log: u64,
 }
 
 impl Default for Options {
@@ -125,6 +136,10 @@ impl Default for Options {
             scrub: None,
             logger: None,
             audit: false,
+            slow_reader: None,
+            expire_behind: None,
+            expire_held: None,
+            redo_log: 0,
         }
     }
 }
@@ -214,7 +229,7 @@ impl Options {
 
     /// Whether pages are written through a writable map instead of system calls, with
     /// [`Durability::NoSync`]: half the CPU time of a small transaction, but a stray pointer of the
-    /// process can damage the file. Unless told, where nothing else speaks against it: on ext4 and
+    /// process can damage the file. By default, where nothing else speaks against it: on ext4 and
     /// tmpfs, as long as the file is not longer than the memory that the process may use. Other file
     /// systems need space for each page that is written again, and a store through a map ends the
     /// process when there is none; beyond memory a store reads from the disk what it overwrites.
@@ -227,7 +242,7 @@ impl Options {
     }
 
     /// Memory for the pages that a transaction has changed, in bytes; a larger transaction writes
-    /// finished pages to free space early, and those that it changes again once more. Unless told: an
+    /// finished pages to free space early, and those that it changes again once more. By default an
     /// eighth of the memory that the process may use (the machine's, or what its control group or its
     /// limit of data leave), at least 16 MiB and at most 4 GiB. Each open store has a limit of its own.
     /// Of the pages 256 MiB, at most, are kept for the next transaction.
@@ -255,9 +270,28 @@ impl Options {
     }
 
     /// Check the whole store in the background, again and again, while it is open
-    /// ([`Env::scrub_report`]). Default: not.
+    /// ([`Env::scrub_report`](crate::Env::scrub_report)). Default: not.
     pub fn scrub(mut self, how: Scrub) -> Options {
         self.scrub = Some(how);
+        self
+    }
+
+    /// Checks the whole store after each commit, as [`crate::Env::check`] does, before the next
+    /// transaction can begin. Problems go to the logger, and the commit gives
+    /// [`Error::Corrupted`](crate::Error::Corrupted), although it stands. A commit then costs as much as reading the store:
+    /// for tests, and for finding the cause of damage.
+    pub fn audit(mut self, yes: bool) -> Options {
+        self.audit = yes;
+        self
+    }
+
+    /// Experimental. With a number of bytes, commits with [`Durability::Sync`] append what they changed to a
+    /// log of this length inside the file, where that is less than their pages, and flush only that. The file
+    /// gets the log with the next commit, and keeps it; another length than it has is not minded. 0, the
+    /// default: nothing is appended.
+    #[doc(hidden)]
+    pub fn redo_log(mut self, bytes: u64) -> Options {
+        self.redo_log = bytes;
         self
     }
 
@@ -268,7 +302,7 @@ impl Options {
         self
     }
 
-    /// Whether the kernel reads ahead when a page is not in memory. Unless told: as long as the file is not
+    /// Whether the kernel reads ahead when a page is not in memory. By default as long as the file is not
     /// longer than the memory that the process may use (the machine's, or the limit of its control
     /// group), which is looked at when the store is opened and when this process makes the file longer.
     /// Beyond that what is read ahead drives out what is needed: a look-up then costs megabytes. Walks
@@ -276,11 +310,6 @@ impl Options {
     pub fn read_ahead(mut self, yes: bool) -> Options {
         self.read_ahead = Some(yes);
         self
-    }
-
-    /// Opens the store at `path`.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Env> {
-        Env::open(path, self)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Records behind all others of a leaf: what a sorted load does nearly always.
+//! Records after all others of a leaf: what a sorted load does nearly always.
 
 use crate::num::{store_u16, store_u32};
 
@@ -7,7 +7,7 @@ use super::leaf_read::{KEY_LEN_MAX, Leaf, RECORD_HEAD, key_field};
 use super::slots::arrays_at;
 use super::{ValueKind, header};
 
-/// Puts a record with a value of `len` bytes behind the last one, and gives the value's bytes to be
+/// Puts a record with a value of `len` bytes after the last one, and gives the value's bytes to be
 /// filled. `None`, and nothing is changed, where that is not a matter of one look: the key's head is
 /// not greater than the last head, the page has no heads or no room, its prefix must be cut.
 #[inline]
@@ -26,7 +26,7 @@ pub(crate) fn append<'p>(
         return None;
     }
     let heads = arrays_at(page);
-    let start = place(page, heads - super::HEADER, count, key.len(), len, align)?;
+    let start = place(page, heads - super::HEADER, count, (key.len(), len), align)?;
     let value = start + RECORD_HEAD + key.len();
     let padding = (header::heap(page) as usize).saturating_sub(value + len);
     let (arrays, record) = page.split_at_mut_checked(start)?;

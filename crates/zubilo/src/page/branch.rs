@@ -8,7 +8,7 @@
 use crate::num::{store_u16, store_u64};
 
 use super::branch_read::{Branch, IN_HEAD, heap_need, slot_size};
-use super::key::{Order, common_len, head_behind};
+use super::key::{common_len, head_after};
 use super::slots::arrays_at;
 use super::{Damage, FLAG_COUNTED, HEADER, Kind, header};
 
@@ -81,28 +81,29 @@ impl Parts {
     ///
     /// A byte of prefix saves one or more in each separator that does not fit its head, and nothing
     /// once all do: so it is what all separators share, but no more than the longest needs.
-    pub(super) fn prefix(&self, plain: bool, max: usize) -> &[u8] {
+    pub(super) fn prefix(&self, custom: bool, max: usize) -> &[u8] {
         let (first, last) = (self.separator(1), self.separator(self.entries.len().max(1) - 1));
-        let shared = if plain || self.entries.len() < 2 { 0 } else { common_len(first, last) };
+        let shared = if custom || self.entries.len() < 2 { 0 } else { common_len(first, last) };
         let longest = self.entries.iter().skip(1).map(|(r, _)| r.len()).max().unwrap_or(0);
         let len = shared.min(max).min((longest + 1).saturating_sub(IN_HEAD));
         first.get(..len).unwrap_or_default()
     }
 
-    /// Bytes behind the header that the entries take with a prefix of this length.
-    pub(super) fn size_with(&self, prefix_len: usize, plain: bool, counted: bool) -> usize {
+    /// Bytes after the header that the entries take with a prefix of this length.
+    pub(super) fn size_with(&self, prefix_len: usize, custom: bool, counted: bool) -> usize {
         let count = self.entries.len();
-        let heap = (1..count).map(|i| heap_need(self.separator(i).len(), prefix_len, plain));
+        let heap = (1..count).map(|i| heap_need(self.separator(i).len(), prefix_len, custom));
         prefix_len + slot_size(counted) * count + heap.sum::<usize>()
     }
 
     /// Writes the entries into `page`, which keeps level, table and flags; false when they do not
     /// fit: the page is as it was.
-    pub(super) fn write(&self, page: &mut [u8], plain: bool) -> Result<bool, Damage> {
+    pub(super) fn write(&self, page: &mut [u8]) -> Result<bool, Damage> {
+        let custom = header::is_custom(page);
         let count = self.entries.len();
         let capacity = page.len() - HEADER;
-        let prefix = self.prefix(plain, page.len() / 16);
-        if self.size_with(prefix.len(), plain, header::is_counted(page)) > capacity {
+        let prefix = self.prefix(custom, page.len() / 16);
+        if self.size_with(prefix.len(), custom, header::is_counted(page)) > capacity {
             return Ok(false);
         }
         let end = page.len() as u32;
@@ -114,7 +115,7 @@ impl Parts {
         to.copy_from_slice(prefix);
         for (i, (_, child)) in self.entries.iter().enumerate() {
             let separator = if i == 0 { None } else { Some(self.separator(i)) };
-            write_entry(page, i, count, separator, prefix.len(), plain, *child)?;
+            write_entry(page, (i, count), separator, prefix.len(), *child)?;
         }
         Ok(true)
     }
@@ -127,19 +128,18 @@ fn heap_start(page: &[u8]) -> usize {
 /// Fills slots and heap of entry `i` in arrays for `count` entries.
 fn write_entry(
     page: &mut [u8],
-    i: usize,
-    count: usize,
+    (i, count): (usize, usize),
     separator: Option<&[u8]>,
     prefix_len: usize,
-    plain: bool,
     child: Child,
 ) -> Result<(), Damage> {
+    let custom = header::is_custom(page);
     let (head, offset) = match separator {
         None => (0, 0),
         Some(separator) => {
             let rest = separator.get(prefix_len..).unwrap_or_default();
-            let head = if plain { 0 } else { head_behind(separator, prefix_len) };
-            let in_heap = if plain {
+            let head = if custom { 0 } else { head_after(separator, prefix_len) };
+            let in_heap = if custom {
                 Some(rest)
             } else if rest.len() < IN_HEAD {
                 None
@@ -173,34 +173,24 @@ fn push_heap(page: &mut [u8], bytes: &[u8]) -> Result<usize, Damage> {
 }
 
 /// Makes `page` a branch without children.
-pub(super) fn init(page: &mut [u8], level: u8, table: u32, plain: bool, counted: bool) {
-    header::init(page, Kind::Branch, level, table, plain);
+pub(crate) fn init(page: &mut [u8], level: u8, table: u32, custom: bool, counted: bool) {
+    header::init(page, Kind::Branch, level, table, custom);
     if counted {
         let flags = header::flags(page) | FLAG_COUNTED;
         header::set_flags(page, flags);
     }
 }
 
-/// Makes `page` a branch with one child.
-pub(crate) fn init_with(
-    page: &mut [u8],
-    level: u8,
-    table: u32,
-    plain: bool,
-    counted: bool,
-    child: u64,
-) {
-    init(page, level, table, plain, counted);
+/// Gives a branch without children its first.
+pub(crate) fn set_first(page: &mut [u8], child: u64) -> Result<(), Damage> {
     header::set_count(page, 1);
-    let stored = write_entry(page, 0, 1, None, 0, plain, Child::new(child));
-    debug_assert!(stored.is_ok());
+    write_entry(page, (0, 1), None, 0, Child::new(child))
 }
 
 /// Inserts a child at `i` (at least 1) with its separator; false when there is no room.
 pub(crate) fn insert(
     page: &mut [u8],
     i: usize,
-    order: &Order,
     separator: &[u8],
     child: u64,
 ) -> Result<bool, Damage> {
@@ -209,14 +199,14 @@ pub(crate) fn insert(
     if i == 0 || i > count {
         return Err(Damage("a child inserted where none can be"));
     }
-    let plain = order.is_plain();
+    let custom = header::is_custom(page);
     let prefix_len = branch.prefix().len();
-    let shares = count > 1 && (plain || separator.starts_with(branch.prefix()));
+    let shares = count > 1 && (custom || separator.starts_with(branch.prefix()));
     let arrays_end = HEADER + prefix_len + slot_size(branch.is_counted()) * (count + 1);
-    if shares && arrays_end + heap_need(separator.len(), prefix_len, plain) <= heap_start(page) {
+    if shares && arrays_end + heap_need(separator.len(), prefix_len, custom) <= heap_start(page) {
         open_slot(page, i, count)?;
         header::set_count(page, count as u16 + 1);
-        write_entry(page, i, count + 1, Some(separator), prefix_len, plain, Child::new(child))?;
+        write_entry(page, (i, count + 1), Some(separator), prefix_len, Child::new(child))?;
         return Ok(true);
     }
     let own = page.to_vec();
@@ -225,7 +215,7 @@ pub(crate) fn insert(
     parts.extend(&own, 0, i, None)?;
     parts.push(separator, Child::new(child));
     parts.extend(&own, i, count, None)?;
-    parts.write(page, plain)
+    parts.write(page)
 }
 
 /// Shifts the arrays apart for a new entry at `i`.
@@ -248,7 +238,7 @@ fn open_slot(page: &mut [u8], i: usize, count: usize) -> Result<(), Damage> {
     Ok(())
 }
 
-/// Removes a child; the one behind a removed first child becomes the first.
+/// Removes a child; the one after a removed first child becomes the first.
 pub(crate) fn remove(page: &mut [u8], i: usize) -> Result<(), Damage> {
     remove_range(page, i, i + 1)
 }
@@ -258,7 +248,7 @@ pub(crate) fn remove_range(page: &mut [u8], from: usize, to: usize) -> Result<()
     let branch = Branch::new(page)?;
     let count = branch.count();
     if from > to || to > count {
-        return Err(Damage("a removal behind the last child"));
+        return Err(Damage("removal past the last child"));
     }
     // The first child has no separator: the one that takes its place loses what it had.
     let dead = from..if from == 0 && from < to { (to + 1).min(count) } else { to };
@@ -325,34 +315,28 @@ pub(crate) fn set_child(page: &mut [u8], i: usize, child: u64) -> Result<(), Dam
     if i < count && store_u64(page, at, child) { Ok(()) } else { Err(overflow()) }
 }
 
-/// Sets the number of records under a child, in a branch that tells it.
+/// Sets the number of records under a child, in a branch that stores it.
 pub(crate) fn set_records(page: &mut [u8], i: usize, records: u64) -> Result<(), Damage> {
     let count = usize::from(header::count(page));
     let at = arrays_at(page) + 14 * count + 8 * i;
-    let told = header::is_counted(page) && i < count && store_u64(page, at, records);
-    if told { Ok(()) } else { Err(overflow()) }
+    let stored = header::is_counted(page) && i < count && store_u64(page, at, records);
+    if stored { Ok(()) } else { Err(overflow()) }
 }
 
 /// Replaces the separator of child `i` (at least 1); false when there is no room.
-pub(crate) fn set_separator(
-    page: &mut [u8],
-    i: usize,
-    order: &Order,
-    separator: &[u8],
-) -> Result<bool, Damage> {
+pub(crate) fn set_separator(page: &mut [u8], i: usize, separator: &[u8]) -> Result<bool, Damage> {
     let branch = Branch::new(page)?;
     let (count, prefix_len) = (branch.count(), branch.prefix().len());
     if i == 0 || i >= count {
         return Err(Damage("a separator set where none can be"));
     }
-    let plain = order.is_plain();
-    let shares = plain || separator.starts_with(branch.prefix());
-    let need = heap_need(separator.len(), prefix_len, plain);
+    let custom = header::is_custom(page);
+    let shares = custom || separator.starts_with(branch.prefix());
+    let need = heap_need(separator.len(), prefix_len, custom);
     if shares && arrays_end(page, count) + need <= heap_start(page) {
         let (child, (at, size)) = (Child::of(&branch, i)?, branch.heap_span(i)?);
         discard(page, at, size);
-        return write_entry(page, i, count, Some(separator), prefix_len, plain, child)
-            .map(|()| true);
+        return write_entry(page, (i, count), Some(separator), prefix_len, child).map(|()| true);
     }
     let own = page.to_vec();
     let own = Branch::new(&own)?;
@@ -360,17 +344,16 @@ pub(crate) fn set_separator(
     parts.extend(&own, 0, i, None)?;
     parts.push(separator, Child::of(&own, i)?);
     parts.extend(&own, i + 1, own.count(), None)?;
-    parts.write(page, order.is_plain())
+    parts.write(page)
 }
 
-/// Adds children [from, to) of another branch before those of `page` or behind them; `between` then
-/// separates the two. False when they do not fit: the page is as it was.
+/// Adds children [from, to) of another branch before those of `page` or after them; `between`
+/// then separates the two. False when they do not fit: the page is as it was.
 pub(super) fn take(
     page: &mut [u8],
     at_end: bool,
     other: &Branch<'_>,
     (from, to): (usize, usize),
-    order: &Order,
     between: &[u8],
 ) -> Result<bool, Damage> {
     let own = page.to_vec();
@@ -380,16 +363,12 @@ pub(super) fn take(
     let mut parts = Parts::default();
     parts.extend(&first.0, first.1, first.2, None)?;
     parts.extend(&second.0, second.1, second.2, Some(between))?;
-    parts.write(page, order.is_plain())
+    parts.write(page)
 }
 
 /// Removes children [from, to) from one end of a page, which have moved to its neighbour. The page is
 /// written anew if that is a good part of them: those left may share a longer prefix.
-pub(super) fn cut(
-    page: &mut [u8],
-    (from, to): (usize, usize),
-    order: &Order,
-) -> Result<(), Damage> {
+pub(super) fn cut(page: &mut [u8], (from, to): (usize, usize)) -> Result<(), Damage> {
     let count = Branch::new(page)?.count();
     if 4 * to.saturating_sub(from) < count {
         return remove_range(page, from, to);
@@ -398,7 +377,7 @@ pub(super) fn cut(
     let (first, last) = if from == 0 { (to, count) } else { (0, from) };
     let mut parts = Parts::default();
     parts.extend(&Branch::new(&own)?, first, last, Some(&[]))?;
-    if parts.write(page, order.is_plain())? { Ok(()) } else { Err(overflow()) }
+    if parts.write(page)? { Ok(()) } else { Err(overflow()) }
 }
 
 /// Where to split a full branch that is to take a separator of this length at `i`: as evenly as both
@@ -419,7 +398,7 @@ pub(crate) fn split_point(
     if append && i == count {
         return Ok(count - 1);
     }
-    // A separator before or behind all others may share nothing with them, and then whatever moves
+    // A separator before or after all others may share nothing with them, and then whatever moves
     // to its side is stored whole. One between two others has their prefix.
     let at_edge = i <= 1 || i >= count;
     let prefix = if at_edge { branch.prefix().len() } else { 0 };

@@ -26,9 +26,9 @@ pub(super) fn slot_size(counted: bool) -> usize {
 }
 
 /// Heap bytes of a separator of this length.
-pub(super) fn heap_need(len: usize, prefix_len: usize, plain: bool) -> usize {
+pub(super) fn heap_need(len: usize, prefix_len: usize, custom: bool) -> usize {
     let rest = len.saturating_sub(prefix_len);
-    if plain {
+    if custom {
         2 + len
     } else if rest < IN_HEAD {
         0
@@ -42,7 +42,7 @@ impl<'p> Branch<'p> {
     #[inline(always)]
     pub(crate) fn on_level(page: &'p [u8], level: u8) -> Result<Branch<'p>, Damage> {
         if header::kind_and_level(page) != (Kind::Branch as u8, level) {
-            return Err(Damage("not a branch of the level due"));
+            return Err(Damage("expected a branch page one level below its parent"));
         }
         Ok(Branch { slots: Slots::with_extra(page, CHILD)? })
     }
@@ -50,7 +50,7 @@ impl<'p> Branch<'p> {
     #[inline(always)]
     pub(crate) fn new(page: &'p [u8]) -> Result<Branch<'p>, Damage> {
         if page.get(24) != Some(&(Kind::Branch as u8)) {
-            return Err(Damage("not a branch where one is due"));
+            return Err(Damage("expected a branch page"));
         }
         Ok(Branch { slots: Slots::with_extra(page, CHILD)? })
     }
@@ -72,12 +72,12 @@ impl<'p> Branch<'p> {
         Err(Damage("a branch without the child looked for"))
     }
 
-    /// Whether it tells how many records lie under each child.
+    /// Whether it stores how many records lie under each child.
     pub(crate) fn is_counted(&self) -> bool {
         header::is_counted(self.slots.page)
     }
 
-    /// Number of records under a child, where it is told. Under a child that is not written yet it is
+    /// Number of records under a child, where it is known. Under a child that is not written yet it is
     /// not known.
     pub(crate) fn records(&self, i: usize) -> Result<u64, Damage> {
         let at = self.slots.arrays + 14 * self.count() + 8 * i;
@@ -90,7 +90,7 @@ impl<'p> Branch<'p> {
         Err(Damage("a branch without the number of records under a child"))
     }
 
-    /// As `records`, 0 where it is not told.
+    /// As `records`, 0 where it is not stored.
     pub(super) fn records_or_0(&self, i: usize) -> Result<u64, Damage> {
         if self.is_counted() { self.records(i) } else { Ok(0) }
     }
@@ -106,8 +106,8 @@ impl<'p> Branch<'p> {
     /// The last child whose separator is not greater than `key`.
     #[inline(always)]
     pub(crate) fn search(&self, order: &Order, key: &SearchKey<'_>) -> Result<usize, Damage> {
-        if self.slots.plain {
-            return self.search_plain(order, key.raw());
+        if self.slots.custom {
+            return self.search_custom(order, key.raw());
         }
         let head = match self.slots.head_for(key.norm()) {
             Ok(head) => head,
@@ -150,7 +150,7 @@ impl<'p> Branch<'p> {
     }
 
     #[cold]
-    fn search_plain(self, order: &Order, key: &[u8]) -> Result<usize, Damage> {
+    fn search_custom(self, order: &Order, key: &[u8]) -> Result<usize, Damage> {
         let (mut low, mut high) = (1, self.count());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -171,7 +171,7 @@ impl<'p> Branch<'p> {
             return Ok(());
         }
         let offset = self.slots.offset(i)?;
-        if self.slots.plain {
+        if self.slots.custom {
             out.extend_from_slice(self.slots.sized(offset)?);
             return Ok(());
         }
@@ -189,25 +189,25 @@ impl<'p> Branch<'p> {
     /// Bytes of the heap that separator `i` takes.
     fn heap_size(&self, i: usize) -> Result<usize, Damage> {
         let offset = self.slots.offset(i)?;
-        if i == 0 || (!self.slots.plain && offset < IN_HEAD) {
+        if i == 0 || (!self.slots.custom && offset < IN_HEAD) {
             return Ok(0);
         }
         Ok(2 + self.slots.sized(offset)?.len())
     }
 
-    /// Bytes that an entry takes behind a prefix of this length, which its page has at least.
-    pub(super) fn size_behind(&self, i: usize, prefix_len: usize) -> Result<usize, Damage> {
+    /// Bytes that an entry takes after a prefix of this length, which its page has at least.
+    pub(super) fn size_after(&self, i: usize, prefix_len: usize) -> Result<usize, Damage> {
         let slots = slot_size(self.is_counted());
         if i == 0 {
             return Ok(slots);
         }
         let offset = self.slots.offset(i)?;
-        let len = match (self.slots.plain, offset < IN_HEAD) {
+        let len = match (self.slots.custom, offset < IN_HEAD) {
             (true, _) => self.slots.sized(offset)?.len(),
             (false, true) => self.prefix().len() + offset,
             (false, false) => self.prefix().len() + 4 + self.slots.sized(offset)?.len(),
         };
-        Ok(slots + heap_need(len, prefix_len, self.slots.plain))
+        Ok(slots + heap_need(len, prefix_len, self.slots.custom))
     }
 
     pub(super) fn heap_span(&self, i: usize) -> Result<(usize, usize), Damage> {
@@ -220,7 +220,7 @@ impl<'p> Branch<'p> {
         self.slots.prefix()
     }
 
-    /// Bytes in use behind the header.
+    /// Bytes in use after the header.
     pub(crate) fn used(&self) -> usize {
         let page = self.slots.page;
         let heap = page.len().saturating_sub(header::heap(page) as usize);
@@ -235,15 +235,15 @@ impl<'p> Branch<'p> {
 
     /// Checks order, heads and heap.
     pub(crate) fn check(&self, order: &Order) -> Result<(), Damage> {
-        if self.slots.plain != order.is_plain() {
-            return Err(Damage("a page made for another kind of order"));
+        if self.slots.custom != order.is_custom() {
+            return Err(Damage("the page was written for another kind of order"));
         }
         let mut spans = Vec::new();
         let mut before = Vec::new();
         let mut separator = Vec::new();
         for i in 1..self.count() {
             self.separator(i, &mut separator)?;
-            let ascending = if order.is_plain() {
+            let ascending = if order.is_custom() {
                 order.compare(&before, &separator).is_lt()
             } else {
                 before < separator
@@ -252,10 +252,10 @@ impl<'p> Branch<'p> {
                 return Err(Damage("separators are not in order"));
             }
             let offset = self.slots.offset(i)?;
-            if !self.slots.plain && offset < IN_HEAD {
+            if !self.slots.custom && offset < IN_HEAD {
                 let head = self.slots.head(i).to_be_bytes();
                 if head.iter().skip(offset).any(|b| *b != 0) {
-                    return Err(Damage("a head with bytes behind its separator"));
+                    return Err(Damage("a head with bytes past its separator"));
                 }
             } else {
                 let (at, size) = self.heap_span(i)?;

@@ -2,8 +2,9 @@
 //! anything. Shared by the tests of pages and by the fuzz target `pages`; not part of the engine.
 
 use super::packed::{self, Packed};
+use super::quick::{self, ByteKey, Level, NumberKey};
 use super::row::{New, Node, Row, Rules};
-use super::{Branch, Leaf, NormBuf, Order, SearchKey, ValueKind};
+use super::{Branch, Leaf, NewValue, NormBuf, Order, SearchKey, ValueKind};
 use super::{branch, header, leaf, row};
 
 /// Reads all that the bytes of a page may claim to hold.
@@ -12,11 +13,11 @@ pub(super) fn read_everything(page: &[u8], order: &Order, keys: &[Vec<u8>]) {
     for key in keys {
         let mut buf = NormBuf::default();
         let key = SearchKey::new(order, key, &mut buf);
-        let _ = Leaf::new(page).and_then(|l| {
-            l.search(order, &key).map(|_| (l.likely(&key), l.find(order, &key).is_ok()))
-        });
+        let _ = Leaf::new(page)
+            .and_then(|l| l.search(order, &key).map(|_| l.find(order, &key).is_ok()));
         let _ = Branch::new(page).and_then(|b| b.search(order, &key));
-        let _ = Packed::new(page).and_then(|p| p.search(order, &key));
+        let _ = Packed::new(page).and_then(|p| p.search(order, key.raw()));
+        quickly(page, &key);
     }
     if let Ok(leaf) = Leaf::new(page) {
         let _ = (leaf.check(order), leaf.used());
@@ -36,11 +37,24 @@ pub(super) fn read_everything(page: &[u8], order: &Order, keys: &[Vec<u8>]) {
         }
     }
     if let Ok(packed) = Packed::new(page) {
-        let _ = (packed.check(page, order), packed.used(), packed.capacity());
-        let _ = (packed.item(0), packed.item(packed.count()), packed.item_size());
+        let _ = (packed.check(order), packed::check_header(page, order), packed.len_in_record());
+        let _ = (packed.item(0), packed.item(packed.count()), packed.entry_size(1));
+        packed::to_record(&packed, &mut out);
     }
     let _ = header::verify(page, 3);
     super::prefetch(page.as_ptr());
+}
+
+/// The quick parse.
+fn quickly(page: &[u8], key: &SearchKey<'_>) {
+    let (norm, raw) = (ByteKey::new(key.norm()), ByteKey::new(key.raw()));
+    let number = <[u8; 8]>::try_from(key.norm()).map(|norm| NumberKey(u64::from_be_bytes(norm)));
+    if let Some(level) = Level::of_branches(header::level(page).saturating_add(1)).next() {
+        let _ = (quick::way(page, level, &norm), quick::child_among_many(page, level, &norm));
+        let _ = number.map(|number| quick::way(page, level, &number));
+    }
+    let _ = quick::place(page, &norm).map(|at| quick::value_at(page, at, &raw));
+    let _ = number.map(|number| quick::place(page, &number));
 }
 
 /// Two pages and arguments for the mutators; each runs on copies, and what it leaves is read.
@@ -66,14 +80,12 @@ impl Trial<'_> {
         let (low, high) = (i.min(j), i.max(j));
         let kind = [ValueKind::Inline, ValueKind::Tree][i % 2];
         let (align, len) = (1 << (j % 5), (i * 31 + j) % 700);
-        self.on(|p, _| {
-            if let Ok(Some(value)) = leaf::insert(p, i, order, key, kind, len, align) {
-                value.fill(7);
-            }
-        });
-        self.on(|p, _| leaf::set_value(p, i, order, kind, len, align).is_ok());
+        let bytes = vec![7; len];
+        let (rules, value) = (Rules::of_leaves(order, align), NewValue::of(kind, &bytes));
+        self.on(|p, _| leaf::insert(p, i, &rules, key, value));
+        self.on(|p, _| leaf::set_value(p, i, &rules, value));
         self.on(|p, _| leaf::resize_value(p, i, order, len).is_ok());
-        self.on(|p, _| leaf::insert_surely(p, i, order, key, kind, len, align).is_ok());
+        self.on(|p, _| leaf::insert_surely(p, i, &rules, key, value));
         self.on(|p, _| leaf::value_mut(p, i).map(|v| v.fill(9)));
         self.on(|p, _| leaf::remove(p, i));
         self.on(|p, _| leaf::remove_range(p, low, high));
@@ -81,14 +93,14 @@ impl Trial<'_> {
     }
 
     fn branches(&self) {
-        let (order, key, (i, j)) = (self.order, self.key, self.args);
+        let (key, (i, j)) = (self.key, self.args);
         let (low, high) = (i.min(j), i.max(j));
-        self.on(|p, _| branch::insert(p, i, order, key, 5));
+        self.on(|p, _| branch::insert(p, i, key, 5));
         self.on(|p, _| branch::remove(p, i));
         self.on(|p, _| branch::remove_range(p, low, high));
         self.on(|p, _| branch::set_child(p, i, 5));
         self.on(|p, _| branch::set_records(p, i, 5));
-        self.on(|p, _| branch::set_separator(p, i, order, key));
+        self.on(|p, _| branch::set_separator(p, i, key));
         let _ = branch::split_point(self.page, i, key.len(), j % 2 == 0);
     }
 
@@ -171,12 +183,19 @@ pub(crate) fn fuzz_pages(data: &[u8]) {
 /// What a small set of values may claim to hold.
 #[cfg(feature = "fuzz")]
 fn read_set(bytes: &[u8], order: &Order) {
-    let Ok(set) = super::Set::new(bytes) else { return };
+    let Ok(set) = Packed::in_record(bytes) else { return };
     for i in 0..=set.count() {
         let found = set.item(i).map(|item| set.search(order, item));
         std::hint::black_box(found.is_ok());
+        std::hint::black_box(packed::remove_in_record(&mut bytes.to_vec(), i).is_ok());
+        let mut grown = [bytes, &[0; 9]].concat();
+        std::hint::black_box(packed::insert_in_record(&mut grown, bytes.len(), i, &[1; 7]).is_ok());
     }
-    std::hint::black_box((set.packed(), set.len_with(7), set.check(order).is_ok()));
+    let mut page = vec![0; 4096];
+    if packed::init(&mut page, 1, order.is_custom(), set.item_size()) {
+        std::hint::black_box(packed::fill_from_record(&mut page, bytes).is_ok());
+    }
+    std::hint::black_box((set.of_one_size(), set.check(order).is_ok()));
 }
 
 /// An order in which neither prefixes nor heads help.

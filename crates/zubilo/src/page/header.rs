@@ -5,7 +5,7 @@ use twox_hash::XxHash3_64;
 use crate::num::{load_u16, load_u32, load_u64, store_u16, store_u32, store_u64};
 use crate::planted::{Bug, has};
 
-use super::{Damage, FLAG_COUNTED, FLAG_PLAIN, HEADER, Kind};
+use super::{Damage, FLAG_COUNTED, FLAG_CUSTOM, FLAG_DIRTY_RUNS, HEADER, Kind};
 
 const NUMBER: usize = 8;
 const BIRTH: usize = 16;
@@ -64,16 +64,55 @@ pub(super) fn kind_and_level(page: &[u8]) -> (u8, u8) {
     (both as u8, (both >> 8) as u8)
 }
 
+/// Number of entries and length of the prefix of a usual page.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) count: usize,
+    pub(super) prefix_len: usize,
+}
+
+impl Shape {
+    /// No usual page has more entries, nor a longer prefix: both have nine bits.
+    pub(super) const MOST: usize = 511;
+
+    /// Of a usual page of this kind, with its level in the second byte, that has a prefix and heads.
+    /// One load and one compare, for look-ups.
+    #[inline(always)]
+    pub(super) fn of(page: &[u8], kind_and_level: u32) -> Option<Shape> {
+        const NO_MATTER: u64 = ((FLAG_DIRTY_RUNS | FLAG_COUNTED) as u64) << 16;
+        const NUMBERS: u64 = (Shape::MOST as u64) << 32 | (Shape::MOST as u64) << 48;
+        let fields = load_u64(page, KIND)?;
+        let count = (fields >> 32) as usize & Shape::MOST;
+        let prefix_len = (fields >> 48) as usize & Shape::MOST;
+        // What is left shows what kind of page it is, and that the numbers are whole.
+        let is_usual = fields & !(NO_MATTER | NUMBERS) == u64::from(kind_and_level);
+        if is_usual { Some(Shape { count, prefix_len }) } else { None }
+    }
+
+    /// The same of any such page, as large as it may be.
+    pub(super) fn of_any(page: &[u8], kind_and_level: u32) -> Option<Shape> {
+        let is_it = u32::from(load_u16(page, KIND)?) == kind_and_level && !is_custom(page);
+        let (count, prefix_len) = (usize::from(count(page)), usize::from(prefix_len(page)));
+        is_it.then_some(Shape { count, prefix_len })
+    }
+}
+
 /// Level of the page: 0 for leaves.
 #[inline(always)]
 pub(crate) fn level(page: &[u8]) -> u8 {
     page.get(LEVEL).copied().unwrap_or(u8::MAX)
 }
 
-/// Whether a branch tells how many records lie under each child.
+/// Whether a branch stores how many records lie under each child.
 #[inline]
 pub(crate) fn is_counted(page: &[u8]) -> bool {
     flags(page) & FLAG_COUNTED != 0
+}
+
+/// Whether the page is of a table with a caller's order.
+#[inline]
+pub(super) fn is_custom(page: &[u8]) -> bool {
+    flags(page) & FLAG_CUSTOM != 0
 }
 
 /// Sets all flag bits.
@@ -83,16 +122,16 @@ pub(crate) fn set_flags(page: &mut [u8], flags: u16) {
 
 /// Makes `page` an empty page of its kind.
 ///
-/// What lay behind the header stays until it is overwritten: a page's memory must come zeroed from
+/// What lay after the header stays until it is overwritten: a page's memory must come zeroed from
 /// the allocator, so that only bytes of this store can reach its file.
-pub(crate) fn init(page: &mut [u8], kind: Kind, level: u8, table: u32, plain: bool) {
+pub(crate) fn init(page: &mut [u8], kind: Kind, level: u8, table: u32, custom: bool) {
     let len = page.len() as u32;
     if let Some(header) = page.get_mut(..HEADER) {
         header.fill(0);
         header[KIND] = kind as u8;
         header[LEVEL] = level;
     }
-    set_flag_bits(page, if plain { FLAG_PLAIN } else { 0 });
+    set_flag_bits(page, if custom { FLAG_CUSTOM } else { 0 });
     set_heap(page, len);
     set_table(page, table);
 }
@@ -105,7 +144,7 @@ pub(crate) fn init_like(page: &mut [u8], like: &[u8]) -> Result<(), Damage> {
     Ok(())
 }
 
-/// Counts an entry whose record now starts the heap, with so much padding behind it.
+/// Counts an entry whose record now starts the heap, with so much padding after it.
 #[inline(always)]
 pub(super) fn append(page: &mut [u8], count: usize, heap: usize, padding: usize) {
     set_count(page, count as u16);
@@ -134,7 +173,7 @@ pub(crate) fn seal(page: &mut [u8], number: u64, birth: u64) -> u64 {
 /// Compares number and checksum.
 pub(crate) fn verify(page: &[u8], expected: u64) -> Result<(), Damage> {
     if number(page) != expected {
-        return Err(Damage("the page bears another page's number"));
+        return Err(Damage("the page has another page's number"));
     }
     let sum = XxHash3_64::oneshot(page.get(8..).unwrap_or_default());
     if checksum(page) != sum && !has(Bug::PageNotVerified) {

@@ -1,12 +1,12 @@
-//! Leaves of any kind, as far as only their keys matter: those of the trees that hold the values of
-//! one key are ordinary leaves without values, or packed.
+//! What a walk through a tree needs of its leaves, of whatever kind they are.
 
+use super::Damage;
 use super::key::{Order, SearchKey};
 use super::leaf_read::Leaf;
 use super::packed::Packed;
-use super::{Damage, Kind, header};
+use super::row::Node;
 
-/// What a walk through a tree needs of its leaves.
+/// A leaf as far as only its keys matter.
 pub(crate) trait LeafPage<'p>: Copy {
     /// The leaf in `page`, which must say that it is on level 0.
     fn parse(page: &'p [u8]) -> Result<Self, Damage>;
@@ -40,52 +40,47 @@ impl<'p> LeafPage<'p> for Leaf<'p> {
     }
 }
 
-/// An ordinary or a packed leaf.
-#[derive(Clone, Copy)]
-pub(crate) enum Items<'p> {
-    Leaf(Leaf<'p>),
-    Packed(Packed<'p>),
-}
-
-impl<'p> LeafPage<'p> for Items<'p> {
+impl<'p> LeafPage<'p> for Packed<'p> {
     #[inline]
-    fn parse(page: &'p [u8]) -> Result<Items<'p>, Damage> {
-        if header::kind_and_level(page) == (Kind::Packed as u8, 0) {
-            return Packed::new(page).map(Items::Packed);
-        }
-        Leaf::on_level_0(page).map(Items::Leaf)
+    fn parse(page: &'p [u8]) -> Result<Packed<'p>, Damage> {
+        Packed::new(page)
     }
 
     #[inline]
     fn count(&self) -> usize {
-        match self {
-            Items::Leaf(leaf) => leaf.count(),
-            Items::Packed(packed) => packed.count(),
-        }
+        Packed::count(self)
     }
 
     #[inline]
     fn key(&self, i: usize) -> Result<&'p [u8], Damage> {
-        match self {
-            Items::Leaf(leaf) => leaf.key(i),
-            Items::Packed(packed) => packed.item(i),
-        }
+        self.item(i)
+    }
+
+    #[inline]
+    fn search(&self, order: &Order, key: &SearchKey<'_>) -> Result<Result<usize, usize>, Damage> {
+        Packed::search(self, order, key.raw())
+    }
+}
+
+/// Leaves of either kind, where only the page says which.
+impl<'p> LeafPage<'p> for Node<'p> {
+    fn parse(page: &'p [u8]) -> Result<Node<'p>, Damage> {
+        Node::on_level(page, 0)
+    }
+
+    fn count(&self) -> usize {
+        Node::count(self)
+    }
+
+    fn key(&self, i: usize) -> Result<&'p [u8], Damage> {
+        Node::key(self, i)
     }
 
     fn search(&self, order: &Order, key: &SearchKey<'_>) -> Result<Result<usize, usize>, Damage> {
         match self {
-            Items::Leaf(leaf) => leaf.search(order, key),
-            Items::Packed(packed) => packed.search(order, key),
-        }
-    }
-}
-
-impl Items<'_> {
-    /// Bytes in use behind the header.
-    pub(crate) fn used(&self) -> usize {
-        match self {
-            Items::Leaf(leaf) => leaf.used(),
-            Items::Packed(packed) => packed.used(),
+            Node::Leaf(leaf) => leaf.search(order, key),
+            Node::Packed(packed) => packed.search(order, key.raw()),
+            Node::Branch(_) => Err(Damage("expected a leaf page")),
         }
     }
 }

@@ -51,7 +51,7 @@ impl Order {
 
     /// True when pages of the table have no prefix and no heads.
     #[inline(always)]
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn is_custom(&self) -> bool {
         matches!(self, Order::Custom(_))
     }
 }
@@ -146,10 +146,11 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }
-    if let (Some(x), Some(y)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) {
-        // The last word may overlap the one before.
-        let (a, b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
-        return x == y && a.iter().zip(b).all(|(x, y)| x == y);
+    if let (Some(x), Some(y)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        // The last word may overlap the one before, which in most keys is the first.
+        let last = a.len() - 8;
+        let is_same = x == y && load_u64(a, last) == load_u64(b, last);
+        return is_same && (a.len() <= 16 || same_words(a, b));
     }
     if let (Some(x), Some(y)) = (a.last_chunk::<4>(), b.last_chunk::<4>()) {
         return x == y && a.first_chunk::<4>() == b.first_chunk::<4>();
@@ -157,19 +158,25 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     a.iter().zip(b).all(|(x, y)| x == y)
 }
 
-/// Head of a normal form behind a prefix of `prefix_len` bytes.
+/// Whether the whole words of two strings are equal.
+#[inline]
+fn same_words(a: &[u8], b: &[u8]) -> bool {
+    a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0).all(|(x, y)| x == y)
+}
+
+/// Head of a normal form after a prefix of `prefix_len` bytes.
 ///
 /// A short rest is shifted out of the four bytes that it ends: put together in a buffer it would
 /// have to wait for the bytes to arrive there one by one.
 #[inline(always)]
-pub(crate) fn head_behind(norm: &[u8], prefix_len: usize) -> u32 {
+pub(crate) fn head_after(norm: &[u8], prefix_len: usize) -> u32 {
     match norm.get(prefix_len..).and_then(|rest| rest.first_chunk::<4>()) {
         Some(bytes) => u32::from_be_bytes(*bytes),
         None => short_head(norm, prefix_len),
     }
 }
 
-/// As `head_behind`, of a rest shorter than a head.
+/// As `head_after`, of a rest shorter than a head.
 #[inline]
 fn short_head(norm: &[u8], prefix_len: usize) -> u32 {
     let rest = norm.get(prefix_len..).unwrap_or_default();

@@ -6,13 +6,14 @@
 //!
 //! What fits is decided by footprints alone: the sum of the entries' footprints is at most the page
 //! without its header, and what keeps to this can be stored, for the prefix takes what is left, if
-//! need be nothing. Heads behind half a prefix tell little, though: an insertion shortens the prefix
+//! need be nothing. Heads after half a prefix tell little, though: an insertion shortens the prefix
 //! for want of room only where the record is large ([`may_squeeze`]).
 
 use crate::num::store_u16;
 
-use super::key::{NormBuf, Order, SearchKey, common_len, head_behind, same};
+use super::key::{NormBuf, Order, SearchKey, common_len, head_after, same};
 use super::leaf_read::{KEY_LEN_MAX, Leaf, RECORD_HEAD, ValueKind, key_field, record_at};
+use super::row::Rules;
 use super::slots::arrays_at;
 use super::{Damage, HEADER, header};
 
@@ -56,7 +57,7 @@ pub(crate) fn entry_footprint(leaf: &Leaf<'_>, i: usize, align: usize) -> Result
 
 /// Whether a record of this footprint may take the prefix's room.
 ///
-/// A smaller one never needs it behind a split: all records are then at most 1.25 C of a page's room
+/// A smaller one never needs it after a split: all records are then at most 1.25 C of a page's room
 /// C and none is more than 0.5 C, so the most even cut leaves each side C / 8, more than a prefix.
 fn may_squeeze(page: &[u8], size: usize) -> bool {
     4 * size >= page.len() - HEADER
@@ -66,58 +67,86 @@ fn overflow() -> Damage {
     Damage("records do not fit where the header says they do")
 }
 
-/// Inserts an entry at `i` and gives its value bytes for filling; `None` when the page has no room.
-pub(crate) fn insert<'p>(
-    page: &'p mut [u8],
+/// A value that an entry is to have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewValue<'v> {
+    pub(crate) kind: ValueKind,
+    /// Bytes in the leaf.
+    pub(crate) len: usize,
+    /// What they are; empty where the caller fills them later.
+    bytes: &'v [u8],
+}
+
+impl<'v> NewValue<'v> {
+    /// A value that is known.
+    #[inline]
+    pub(crate) fn of(kind: ValueKind, bytes: &'v [u8]) -> NewValue<'v> {
+        NewValue { kind, len: bytes.len(), bytes }
+    }
+
+    /// Room for a value, which the caller fills.
+    #[inline]
+    pub(crate) fn room(kind: ValueKind, len: usize) -> NewValue<'v> {
+        NewValue { kind, len, bytes: &[] }
+    }
+
+    #[inline]
+    fn store(&self, to: &mut [u8]) {
+        if let Some(to) = to.get_mut(..self.bytes.len()) {
+            to.copy_from_slice(self.bytes);
+        }
+    }
+}
+
+/// Inserts an entry at `i`; false when the page has no room.
+pub(crate) fn insert(
+    page: &mut [u8],
     i: usize,
-    order: &Order,
+    rules: &Rules<'_>,
     key: &[u8],
-    kind: ValueKind,
-    len: usize,
-    align: usize,
-) -> Result<Option<&'p mut [u8]>, Damage> {
+    value: NewValue<'_>,
+) -> Result<bool, Damage> {
+    let (order, align, len) = (rules.order, rules.align, value.len);
     let mut buf = NormBuf::default();
     let norm = SearchKey::new(order, key, &mut buf).norm();
     let leaf = Leaf::new(page)?;
     let count = leaf.count();
     if i > count {
-        return Err(Damage("an insertion behind the last entry"));
+        return Err(Damage("insertion past the last entry"));
     }
     if key.len() > KEY_LEN_MAX || len > usize::from(u16::MAX) {
-        return Ok(None);
+        return Ok(false);
     }
     let prefix = leaf.prefix();
     let shares = count > 0 && norm.get(..prefix.len()).is_some_and(|start| same(start, prefix));
-    let fits = if shares { place(page, prefix.len(), count, key.len(), len, align) } else { None };
-    if fits.is_none() && !make_room(page, order, norm, (key.len(), len), align)? {
-        return Ok(None);
+    let lens = (key.len(), len);
+    let fits = if shares { place(page, prefix.len(), count, lens, align) } else { None };
+    if fits.is_none() && !make_room(page, order, norm, lens, align)? {
+        return Ok(false);
     }
     let prefix_len = usize::from(header::prefix_len(page));
-    let anew = || place(page, prefix_len, count, key.len(), len, align);
+    let anew = || place(page, prefix_len, count, lens, align);
     let start = fits.or_else(anew).ok_or_else(overflow)?;
     open_slots(page, i, 1, count)?;
-    write_record(page, start, key, kind, len)?;
-    set_slot(page, i, count + 1, head_unless_plain(order, norm, prefix_len), start)?;
+    write_record(page, start, key, value)?;
+    set_slot(page, i, count + 1, head_unless_custom(order, norm, prefix_len), start)?;
     header::set_count(page, count as u16 + 1);
-    let value = start + RECORD_HEAD + key.len();
-    page.get_mut(value..value + len).map(Some).ok_or_else(overflow)
+    Ok(true)
 }
 
 /// As `insert`, where [`super::row::Row`] says that there is room: if need be without a prefix.
-pub(crate) fn insert_surely<'p>(
-    page: &'p mut [u8],
+pub(crate) fn insert_surely(
+    page: &mut [u8],
     i: usize,
-    order: &Order,
+    rules: &Rules<'_>,
     key: &[u8],
-    kind: ValueKind,
-    len: usize,
-    align: usize,
-) -> Result<&'p mut [u8], Damage> {
-    if insert(page, i, order, key, kind, len, align)?.is_none() {
-        rebuild_to(page, order, align, 0)?;
-        return insert(page, i, order, key, kind, len, align)?.ok_or_else(overflow);
+    value: NewValue<'_>,
+) -> Result<(), Damage> {
+    if insert(page, i, rules, key, value)? {
+        return Ok(());
     }
-    value_mut(page, i)
+    rebuild_to(page, rules.order, rules.align, 0)?;
+    if insert(page, i, rules, key, value)? { Ok(()) } else { Err(overflow()) }
 }
 
 /// Fits prefix and heap to a record of these lengths (key, value); false when the page has no room for it.
@@ -136,7 +165,7 @@ fn make_room(
         0 => first_prefix(page.len(), norm, size, order),
         _ => common_len(leaf.prefix(), norm),
     };
-    if shared == prefix_len && place(page, prefix_len, count, key_len, len, align).is_some() {
+    if shared == prefix_len && place(page, prefix_len, count, (key_len, len), align).is_some() {
         return Ok(true);
     }
     let used = used(&leaf, align)?;
@@ -152,14 +181,14 @@ fn make_room(
 }
 
 #[inline]
-fn head_unless_plain(order: &Order, norm: &[u8], prefix_len: usize) -> u32 {
-    if order.is_plain() { 0 } else { head_behind(norm, prefix_len) }
+fn head_unless_custom(order: &Order, norm: &[u8], prefix_len: usize) -> u32 {
+    if order.is_custom() { 0 } else { head_after(norm, prefix_len) }
 }
 
 /// The prefix that a first key gives an empty page: all of it, so that sorted loads end with heads
 /// that tell.
 fn first_prefix(page_size: usize, norm: &[u8], need: usize, order: &Order) -> usize {
-    if order.is_plain() {
+    if order.is_custom() {
         return 0;
     }
     norm.len().min(prefix_cap(page_size)).min((page_size - HEADER).saturating_sub(need))
@@ -175,14 +204,14 @@ fn start_with_prefix(page: &mut [u8], norm: &[u8], len: usize) -> Result<(), Dam
     Ok(())
 }
 
-/// Where a record would start in the gap between arrays and heap, if it fits there.
+/// Where a record of these lengths (key, value) would start in the gap between arrays and heap, if it
+/// fits there.
 #[inline(always)]
 pub(super) fn place(
     page: &[u8],
     prefix_len: usize,
     count: usize,
-    key_len: usize,
-    len: usize,
+    (key_len, len): (usize, usize),
     align: usize,
 ) -> Option<usize> {
     let start = below(heap_start(page), key_len, len, align)?;
@@ -246,27 +275,30 @@ fn set_slot(
     if store_u16(page, heads + 4 * count + 2 * i, offset as u16) { Ok(()) } else { Err(overflow()) }
 }
 
-/// Writes record header and key at `start`, and books the heap; the value is left to the caller.
+/// Writes a record at `start`, and books the heap.
 #[inline]
 fn write_record(
     page: &mut [u8],
     start: usize,
     key: &[u8],
-    kind: ValueKind,
-    len: usize,
+    value: NewValue<'_>,
 ) -> Result<(), Damage> {
-    let fields = store_u16(page, start, key_field(key.len(), kind))
-        && store_u16(page, start + 2, len as u16);
-    let to = page.get_mut(start + RECORD_HEAD..start + RECORD_HEAD + key.len());
-    match to {
-        Some(to) if fields => to.copy_from_slice(key),
+    let fields = store_u16(page, start, key_field(key.len(), value.kind))
+        && store_u16(page, start + 2, value.len as u16);
+    let value_at = start + RECORD_HEAD + key.len();
+    match page.get_mut(start + RECORD_HEAD..value_at + value.len) {
+        Some(to) if fields => {
+            let (to_key, to_value) = to.split_at_mut_checked(key.len()).ok_or_else(overflow)?;
+            to_key.copy_from_slice(key);
+            value.store(to_value);
+        }
         _ => return Err(overflow()),
     }
-    book(page, start, start + RECORD_HEAD + key.len() + len);
+    book(page, start, value_at + value.len);
     Ok(())
 }
 
-/// Books the heap's growth by a record at [start, end); padding behind it is garbage.
+/// Books the heap's growth by a record at [start, end); padding after it is garbage.
 #[inline]
 fn book(page: &mut [u8], start: usize, end: usize) {
     let heap = (header::heap(page) as usize).min(page.len());
@@ -288,7 +320,7 @@ pub(crate) fn remove_range(page: &mut [u8], from: usize, to: usize) -> Result<()
     let leaf = Leaf::new(page)?;
     let count = leaf.count();
     if from > to || to > count {
-        return Err(Damage("a removal behind the last entry"));
+        return Err(Damage("removal past the last entry"));
     }
     let mut heap = header::heap(page) as usize;
     let mut garbage = header::garbage(page) as usize;
@@ -311,38 +343,34 @@ pub(crate) fn remove_range(page: &mut [u8], from: usize, to: usize) -> Result<()
     Ok(())
 }
 
-/// Gives an entry a value of `len` bytes, to be filled by the caller; `None` when the page has no
-/// room, and the entry is as it was.
-pub(crate) fn set_value<'p>(
-    page: &'p mut [u8],
+/// Gives an entry another value; false when the page has no room, and the entry is as it was.
+pub(crate) fn set_value(
+    page: &mut [u8],
     i: usize,
-    order: &Order,
-    kind: ValueKind,
-    len: usize,
-    align: usize,
-) -> Result<Option<&'p mut [u8]>, Damage> {
+    rules: &Rules<'_>,
+    value: NewValue<'_>,
+) -> Result<bool, Damage> {
+    let (align, len) = (rules.align, value.len);
     let leaf = Leaf::new(page)?;
     let entry = leaf.entry(i)?;
     if entry.value.len() == len {
         let (at, key_len) = (leaf.offset(i)?, entry.key.len());
-        if !store_u16(page, at, key_field(key_len, kind)) {
+        if !store_u16(page, at, key_field(key_len, value.kind)) {
             return Err(overflow());
         }
-        return value_mut(page, i).map(Some);
+        value.store(value_mut(page, i)?);
+        return Ok(true);
     }
     let key_len = entry.key.len();
     let used = used(&leaf, align)?;
     let (old, new) = (footprint(key_len, entry.value.len(), align), footprint(key_len, len, align));
     let keep = if may_squeeze(page, new) { 0 } else { leaf.prefix().len() };
     if used + new + keep > page.len() - HEADER + old || len > usize::from(u16::MAX) {
-        return Ok(None);
+        return Ok(false);
     }
     let key = entry.key.to_vec();
     remove(page, i)?;
-    match insert(page, i, order, &key, kind, len, align)? {
-        Some(value) => Ok(Some(value)),
-        None => Err(overflow()),
-    }
+    if insert(page, i, rules, &key, value)? { Ok(true) } else { Err(overflow()) }
 }
 
 /// Gives the value of an entry, in a leaf without alignment, another length: it keeps what it has of
@@ -453,7 +481,7 @@ fn write_part(
 ) -> Result<(), Damage> {
     let arrays = arrays_at(page);
     let (prefix_len, arrays_end) = (arrays - HEADER, arrays + SLOT * count);
-    let same_heads = order.is_plain() || leaf.prefix().len() == prefix_len;
+    let same_heads = order.is_custom() || leaf.prefix().len() == prefix_len;
     let (mut heap, mut garbage) = (heap_start(page), header::garbage(page));
     let (slots, records) = page.split_at_mut_checked(arrays_end).ok_or_else(overflow)?;
     let slots = slots.get_mut(arrays..).and_then(|slots| slots.split_at_mut_checked(4 * count));
@@ -480,10 +508,10 @@ fn write_part(
 
 fn head_of_key(key: &[u8], order: &Order, prefix_len: usize) -> u32 {
     if let Some(key) = order.as_it_is(key) {
-        return head_behind(key.norm(), prefix_len);
+        return head_after(key.norm(), prefix_len);
     }
     let mut buf = NormBuf::default();
-    head_behind(SearchKey::new(order, key, &mut buf).norm(), prefix_len)
+    head_after(SearchKey::new(order, key, &mut buf).norm(), prefix_len)
 }
 
 /// What the normal forms of the first and the last key share, and so all between.
@@ -491,7 +519,7 @@ fn common_prefix(parts: &[Part<'_>], order: &Order) -> Result<Vec<u8>, Damage> {
     let first = parts.iter().find(|(_, from, to)| from < to);
     let last = parts.iter().rev().find(|(_, from, to)| from < to);
     let (Some((a, from, _)), Some((b, _, to))) = (first, last) else { return Ok(Vec::new()) };
-    if order.is_plain() {
+    if order.is_custom() {
         return Ok(Vec::new());
     }
     let (mut x, mut y) = (NormBuf::default(), NormBuf::default());
@@ -537,9 +565,9 @@ pub(super) fn take(
     at: usize,
     other: &Leaf<'_>,
     (from, to): (usize, usize),
-    order: &Order,
-    align: usize,
+    rules: &Rules<'_>,
 ) -> Result<bool, Damage> {
+    let (order, align) = (rules.order, rules.align);
     let count = Leaf::new(page)?.count();
     if at > count || from > to || to > other.count() {
         return Err(Damage("entries taken that are not there"));

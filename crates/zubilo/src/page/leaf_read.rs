@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use crate::num::{load_u16, load_u32};
 
-use super::key::{NormBuf, Order, SearchKey, head_behind, same};
-use super::slots::Slots;
+use super::key::{NormBuf, Order, SearchKey, head_after, same};
+use super::slots::{Slots, arrays_at};
 use super::{Damage, HEADER, Kind, header};
 
 /// Bytes before a record's key.
@@ -58,7 +58,7 @@ impl<'p> Leaf<'p> {
     #[inline(always)]
     pub(crate) fn on_level_0(page: &'p [u8]) -> Result<Leaf<'p>, Damage> {
         if header::kind_and_level(page) != (Kind::Leaf as u8, 0) {
-            return Err(Damage("not a leaf where one is due"));
+            return Err(Damage("expected a leaf page"));
         }
         Ok(Leaf { slots: Slots::new(page)? })
     }
@@ -66,7 +66,7 @@ impl<'p> Leaf<'p> {
     #[inline(always)]
     pub(crate) fn new(page: &'p [u8]) -> Result<Leaf<'p>, Damage> {
         if page.get(24) != Some(&(Kind::Leaf as u8)) {
-            return Err(Damage("not a leaf where one is due"));
+            return Err(Damage("expected a leaf page"));
         }
         Ok(Leaf { slots: Slots::new(page)? })
     }
@@ -83,7 +83,7 @@ impl<'p> Leaf<'p> {
         order: &Order,
         key: &SearchKey<'_>,
     ) -> Result<Result<usize, usize>, Damage> {
-        if self.slots.plain {
+        if self.slots.custom {
             return self.search_between(order, key.raw(), 0, self.count());
         }
         let head = match self.slots.head_for(key.norm()) {
@@ -105,11 +105,11 @@ impl<'p> Leaf<'p> {
         }
     }
 
-    /// Where `key` belongs, as far as the first and the last head tell: before all entries, behind
+    /// Where `key` belongs, as far as the first and the last head tell: before all entries, after
     /// them, or neither is sure.
     #[inline(always)]
     pub(crate) fn side(&self, key: &SearchKey<'_>) -> Ordering {
-        if self.slots.plain || self.count() == 0 {
+        if self.slots.custom || self.count() == 0 {
             return Ordering::Equal;
         }
         match self.slots.head_for(key.norm()) {
@@ -120,7 +120,7 @@ impl<'p> Leaf<'p> {
         }
     }
 
-    /// The entry under `key`. As `search`, but the record is read only once, and a key is told
+    /// The entry under `key`. As `search`, but the record is read only once, and a key is rejected
     /// from another only where they differ. Whether the key shares the page's prefix is not asked:
     /// a key that does not is no key of the page, whatever its head would be.
     #[inline(always)]
@@ -129,8 +129,8 @@ impl<'p> Leaf<'p> {
         order: &Order,
         key: &SearchKey<'_>,
     ) -> Result<Option<Entry<'p>>, Damage> {
-        if !self.slots.plain {
-            let head = self.slots.head_behind_prefix(key.norm());
+        if !self.slots.custom {
+            let head = self.slots.head_after_prefix(key.norm());
             let low = self.slots.lower(head);
             if low >= self.count() || self.slots.head(low) != head {
                 return Ok(None);
@@ -151,17 +151,6 @@ impl<'p> Leaf<'p> {
             Ok(i) => self.entry(i).map(Some),
             Err(_) => Ok(None),
         }
-    }
-
-    /// Where the record lies that `key` is under if it is here at all and no other key has its
-    /// head; for `entry_at`.
-    #[inline(always)]
-    pub(crate) fn likely(&self, key: &SearchKey<'_>) -> Option<usize> {
-        if self.slots.plain {
-            return None;
-        }
-        let head = self.slots.head_behind_prefix(key.norm());
-        self.slots.offset(self.slots.lower(head)).ok()
     }
 
     /// The bytes of the whole page.
@@ -231,7 +220,7 @@ impl<'p> Leaf<'p> {
         to: usize,
     ) -> Result<impl Iterator<Item = (u32, usize)> + use<'p>, Damage> {
         let slots = self.slots.heads().get(from..to).zip(self.slots.offsets().get(from..to));
-        let (heads, offsets) = slots.ok_or(Damage("an index behind the last entry"))?;
+        let (heads, offsets) = slots.ok_or(Damage("index past the last entry"))?;
         Ok(heads.iter().zip(offsets).map(|(head, offset)| {
             (u32::from_le_bytes(*head), usize::from(u16::from_le_bytes(*offset)))
         }))
@@ -245,7 +234,7 @@ impl<'p> Leaf<'p> {
     /// page has heads.
     #[inline(always)]
     pub(super) fn head_of(&self, norm: &[u8]) -> Option<u32> {
-        if self.slots.plain { None } else { self.slots.head_for(norm).ok() }
+        if self.slots.custom { None } else { self.slots.head_for(norm).ok() }
     }
 
     /// Position of the value in the page, and its length.
@@ -266,7 +255,7 @@ impl<'p> Leaf<'p> {
         self.slots.prefix()
     }
 
-    /// Bytes in use behind the header: prefix, slots and live records.
+    /// Bytes in use after the header: prefix, slots and live records.
     pub(crate) fn used(&self) -> usize {
         self.slots.prefix().len() + self.used_without_prefix()
     }
@@ -280,19 +269,19 @@ impl<'p> Leaf<'p> {
     /// Checks everything: order, heads, prefix, that records do not overlap, the count of garbage.
     pub(crate) fn check(&self, order: &Order) -> Result<(), Damage> {
         let page = self.slots.page;
-        if self.slots.plain != order.is_plain() {
-            return Err(Damage("a page made for another kind of order"));
+        if self.slots.custom != order.is_custom() {
+            return Err(Damage("the page was written for another kind of order"));
         }
         let mut spans = Vec::with_capacity(self.count());
         let mut buf = NormBuf::default();
         for i in 0..self.count() {
             let entry = self.entry(i)?;
             let norm = SearchKey::new(order, entry.key, &mut buf).norm();
-            if !self.slots.plain {
+            if !self.slots.custom {
                 if !norm.starts_with(self.slots.prefix()) {
                     return Err(Damage("a key without the page's prefix"));
                 }
-                if head_behind(norm, self.slots.prefix().len()) != self.slots.head(i) {
+                if head_after(norm, self.slots.prefix().len()) != self.slots.head(i) {
                     return Err(Damage("a head that is not its key's"));
                 }
             }
@@ -316,6 +305,16 @@ pub(super) fn record_at(page: &[u8], at: usize) -> Result<(&[u8], usize), Damage
         Some((record, key_len))
     });
     record.ok_or(Damage("a record leads outside its page"))
+}
+
+/// Record `i` of a leaf that was looked at before and had `count` records.
+#[inline(always)]
+pub(crate) fn entry_of(page: &[u8], count: usize, i: usize) -> Option<Entry<'_>> {
+    if i >= count {
+        return None;
+    }
+    let offset = load_u16(page, arrays_at(page) + 4 * count + 2 * i)?;
+    entry_at(page, usize::from(offset)).ok()
 }
 
 /// The record at a position in a page.

@@ -4,10 +4,11 @@
 //! Invariant of this module: no content of a page makes it panic or read outside the page. Every
 //! offset, count and length read from a page is checked where it is used; what is wrong becomes
 //! [`Damage`]. `header` owns the fields all pages have, `key` orders and normal forms, `slots` the
-//! arrays of heads and offsets, `leaf_read` and `branch_read` reading, `leaf`, `append` and
-//! `branch` changing, `row` moves entries between neighbours, `vector` compares many heads at once;
-//! `packed` has leaves of fixed-size items, which need no arrays, `items` what is common to all leaves;
-//! `set` is the layout of small sets of duplicates, inside records.
+//! arrays of heads and offsets, `search` finds a head among them, `vector` compares many at once;
+//! `leaf_read` and `branch_read` read, `quick` reads what a look-up needs of usual pages; `leaf`,
+//! `append` and `branch` change, `row` moves entries between neighbours;
+//! `packed` has leaves that are no more than sorted items, in pages and in records, `items` what is
+//! common to all leaves.
 
 mod append;
 pub(crate) mod branch;
@@ -21,8 +22,9 @@ pub(crate) mod leaf;
 mod leaf_read;
 pub(crate) mod packed;
 mod prefetch;
+pub(crate) mod quick;
 pub(crate) mod row;
-pub(crate) mod set;
+mod search;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -30,11 +32,12 @@ mod vector;
 
 pub(crate) use append::append;
 pub(crate) use branch_read::Branch;
-pub(crate) use items::{Items, LeafPage};
-pub(crate) use key::{Compare, NormBuf, Order, SearchKey, same, separator};
-pub(crate) use leaf_read::{Entry, Leaf, ValueKind, entry_at};
+pub(crate) use items::LeafPage;
+pub(crate) use key::{Compare, NormBuf, Order, SearchKey, separator};
+pub(crate) use leaf::NewValue;
+pub(crate) use leaf_read::{Entry, Leaf, ValueKind, entry_at, entry_of};
+pub(crate) use packed::{Items, Packed};
 pub(crate) use prefetch::{prefetch, prefetch_heap, prefetch_page, touch};
-pub(crate) use set::Set;
 
 /// What is wrong with a page; becomes [`crate::Error::Corrupted`] together with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub(crate) struct Damage(pub(crate) &'static str);
 
 /// Bytes of the header that every tree page has.
 pub(crate) const HEADER: usize = 48;
+/// Bytes of the smallest page.
+pub(crate) const SMALLEST: usize = 4096;
 
 /// Kinds of tree pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,10 +61,10 @@ pub(crate) enum Kind {
 }
 
 /// The page is of a table with a caller's comparator: no prefix, no heads.
-pub(crate) const FLAG_PLAIN: u16 = 1;
+pub(crate) const FLAG_CUSTOM: u16 = 1;
 /// The leaf refers to values, or trees of values, that are still in memory; never on disk.
 pub(crate) const FLAG_DIRTY_RUNS: u16 = 2;
-/// The branch tells how many records lie under each child.
+/// The branch stores how many records lie under each child.
 pub(crate) const FLAG_COUNTED: u16 = 4;
 
 /// Longest key, in bytes: about a quarter of a page, so that a full branch has at least four children
@@ -70,7 +75,7 @@ pub(crate) const fn max_key(page_size: usize) -> usize {
 
 /// Longest key and value together that are kept in a leaf, in bytes.
 ///
-/// With its slots (6), its header (4) and its padding (at most 15 before and behind) such a record
+/// With its slots (6), its header (4) and its padding (at most 15 before and after) such a record
 /// takes at most half of the room C of a page. So two fit, and so every split makes room for one:
 /// cut a full page and the new record, together at most 1.5 C, before the first record at which the
 /// rest is at most C; what lies before it is at most the 0.5 C that were too much, and one record.

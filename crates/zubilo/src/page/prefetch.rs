@@ -28,7 +28,7 @@ pub(crate) fn prefetch_page(start: *const u8, len: usize) {
     }
 }
 
-/// Fetches the cache line at `at`, and the one behind it.
+/// Fetches the cache line at `at`, and the one after it.
 #[inline(always)]
 pub(crate) fn touch(page: &[u8], at: usize) {
     fetch(page.as_ptr().wrapping_add(at));

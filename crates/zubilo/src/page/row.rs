@@ -9,11 +9,10 @@
 //! lie and whatever prefix a page has.
 
 use super::branch_read::{Branch, heap_need};
-use super::items::Items;
 use super::key::{Order, common_len, separator};
 use super::leaf_read::Leaf;
 use super::packed::Packed;
-use super::{Damage, Kind, LeafPage, branch, header, leaf, packed};
+use super::{Damage, Kind, branch, header, leaf, packed};
 
 /// A page of a tree.
 #[derive(Clone, Copy)]
@@ -26,13 +25,13 @@ pub(crate) enum Node<'p> {
 impl<'p> Node<'p> {
     /// The page, which must be on `level`.
     pub(crate) fn on_level(page: &'p [u8], level: u8) -> Result<Node<'p>, Damage> {
-        if level > 0 {
-            return Branch::on_level(page, level).map(Node::Branch);
+        match header::kind_and_level(page) {
+            (kind, 0) if level == 0 && kind == Kind::Packed as u8 => {
+                Packed::new(page).map(Node::Packed)
+            }
+            _ if level == 0 => Leaf::on_level_0(page).map(Node::Leaf),
+            _ => Branch::on_level(page, level).map(Node::Branch),
         }
-        Ok(match Items::parse(page)? {
-            Items::Leaf(leaf) => Node::Leaf(leaf),
-            Items::Packed(packed) => Node::Packed(packed),
-        })
     }
 
     /// Entries.
@@ -44,12 +43,21 @@ impl<'p> Node<'p> {
         }
     }
 
-    /// Bytes in use behind the header.
+    /// Bytes in use after the header.
     pub(crate) fn used(&self) -> usize {
         match self {
             Node::Leaf(leaf) => leaf.used(),
             Node::Packed(packed) => packed.used(),
             Node::Branch(branch) => branch.used(),
+        }
+    }
+
+    /// Key of a leaf's entry.
+    pub(crate) fn key(&self, i: usize) -> Result<&'p [u8], Damage> {
+        match self {
+            Node::Leaf(leaf) => leaf.key(i),
+            Node::Packed(packed) => packed.item(i),
+            Node::Branch(_) => Err(Damage("expected a leaf page")),
         }
     }
 
@@ -74,7 +82,7 @@ impl<'p> Node<'p> {
     pub(crate) fn entry_size(&self, i: usize, align: usize) -> Result<usize, Damage> {
         match self {
             Node::Leaf(leaf) => leaf::entry_footprint(leaf, i, align),
-            Node::Packed(packed) => Ok(packed.item_size()),
+            Node::Packed(packed) => packed.entry_size(i),
             Node::Branch(branch) => branch.entry_size(i),
         }
     }
@@ -87,6 +95,14 @@ pub(crate) struct Rules<'r> {
     pub(crate) align: usize,
     /// The separator of the right page in its parent; leaves do without.
     pub(crate) between: &'r [u8],
+}
+
+impl<'r> Rules<'r> {
+    /// Those of leaves.
+    #[inline(always)]
+    pub(crate) fn of_leaves(order: &'r Order, align: usize) -> Rules<'r> {
+        Rules { order, align, between: &[] }
+    }
 }
 
 /// An entry that is to come into one of two leaves.
@@ -168,10 +184,10 @@ impl<'p> Row<'p> {
         }
         match self.find(i) {
             (Node::Branch(branch), at) => {
-                let size = branch.size_behind(at, self.shared)?;
-                let (between, plain) = (self.rules.between.len(), self.rules.order.is_plain());
+                let size = branch.size_after(at, self.shared)?;
+                let (between, custom) = (self.rules.between.len(), self.rules.order.is_custom());
                 let first = self.is_first_of_right(i);
-                Ok(size + if first { heap_need(between, self.shared, plain) } else { 0 })
+                Ok(size + if first { heap_need(between, self.shared, custom) } else { 0 })
             }
             (node, at) => node.entry_size(at, self.rules.align),
         }
@@ -268,9 +284,7 @@ impl<'p> Row<'p> {
     fn key(&self, i: usize) -> Result<&'p [u8], Damage> {
         match (self.new, self.find(i)) {
             (Some(new), _) if new.index == i => Ok(new.key),
-            (_, (Node::Leaf(leaf), i)) => leaf.key(i),
-            (_, (Node::Packed(packed), i)) => packed.item(i),
-            (_, (Node::Branch(_), _)) => Err(MIXED),
+            (_, (node, i)) => node.key(i),
         }
     }
 }
@@ -297,7 +311,7 @@ pub(crate) fn shift(
     match header::kind(from)? {
         Kind::Leaf => leaf::cut(from, range, rules.order, rules.align)?,
         Kind::Packed => packed::remove_range(from, range.0, range.1)?,
-        Kind::Branch => branch::cut(from, range, rules.order)?,
+        Kind::Branch => branch::cut(from, range)?,
     }
     Ok(true)
 }
@@ -316,11 +330,11 @@ pub(crate) fn take(
     if header::level(page) != level || header::kind(page)? != header::kind(other)? {
         return Err(MIXED);
     }
-    let (order, range) = (rules.order, (from, to));
+    let range = (from, to);
     let fits = match Node::on_level(other, level)? {
-        Node::Leaf(other) => leaf::take(page, at, &other, range, order, rules.align)?,
+        Node::Leaf(other) => leaf::take(page, at, &other, range, rules)?,
         Node::Packed(other) => packed::take(page, at, &other, range)?,
-        Node::Branch(other) => branch::take(page, at_end, &other, range, order, rules.between)?,
+        Node::Branch(other) => branch::take(page, at_end, &other, range, rules.between)?,
     };
     if fits {
         // What the entries refer to may be dirty.

@@ -16,7 +16,9 @@ use std::path::Path;
 
 use twox_hash::XxHash3_64;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+
+mod per_process;
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -31,8 +33,10 @@ compile_error!("Zubilo runs on Linux so far: add a folder beside platform/linux"
 #[allow(dead_code, reason = "each test binary needs a part of it")]
 pub(crate) mod testing;
 
+pub(crate) use per_process::PerProcess;
 pub(crate) use system::{
-    Claim, LARGE_PAGE, LockFile, Locked, Memory, Process, RobustMutex, SharedMap,
+    Claim, LARGE_PAGE, LockFile, Memory, Process, SharedMap, Thread, is_thread_gone, wait_while,
+    wake_one,
 };
 
 /// Which file this is, whatever path led to it.
@@ -59,17 +63,20 @@ pub enum Advice {
     Random,
     /// Soon: start reading it now.
     WillNeed,
+    /// Now: read it and map it before the call returns. Where the system cannot, as `WillNeed`. The range
+    /// must lie inside the file.
+    Populate,
     /// Large pages where the system can; asked for in vain without an error.
     HugePages,
 }
 
 /// The store's file and its map. The engine sees nothing else of the file system, so that a
-/// simulated file can stand in.
+/// simulated file can replace it.
 ///
 /// # Safety
 /// The engine reads through [`base`](Self::base) without asking again: as long as the value lives, the
 /// address stays, [`reserved`](Self::reserved) bytes from it belong to this file, those below the length
-/// that [`len`](Self::len), [`grow`](Self::grow) and [`truncate`](Self::truncate) have told can be read,
+/// that [`len`](Self::len), [`grow`](Self::grow) and [`truncate`](Self::truncate) have returned can be read,
 /// and what they hold changes only by [`write_at`](Self::write_at) and through
 /// [`writable`](Self::writable), which is the same memory or none.
 pub unsafe trait DataFile: Send + Sync {
@@ -102,20 +109,33 @@ pub unsafe trait DataFile: Send + Sync {
     fn truncate(&self, new_len: u64) -> io::Result<()>;
 
     /// Makes everything written so far durable, and the length with it. After a failure all later
-    /// calls fail, and those that were under way in other threads: nothing tells what was lost.
+    /// calls fail, and those that were under way in other threads: nobody knows what was lost.
     fn sync_data(&self) -> io::Result<()>;
+
+    /// Writes as [`write_at`](Self::write_at), and makes what it wrote durable, if not more. The file must have
+    /// the bytes already. A failure is that of a flush.
+    fn write_durably(&self, offset: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
+        self.write_at(offset, bufs)?;
+        self.sync_data()
+    }
 
     /// Makes the entry of this file in its directory durable.
     fn sync_directory(&self) -> io::Result<()>;
 
     /// The base, if pages may be stored through the map: it was opened so, and no store can fail for
     /// want of space. To be asked by the writer only, before each group of stores that has to come
-    /// behind those before it.
+    /// after those before it.
     fn writable(&self) -> Option<*mut u8>;
 
     /// Tells the system how a range of the map will be used. The range is cut to the reserved
     /// part and widened to whole pages.
     fn advise(&self, offset: u64, len: u64, advice: Advice) -> io::Result<()>;
+
+    /// Of each page of the system in a range inside the file, whether it is in memory. The range starts at
+    /// a page.
+    fn resident(&self, _offset: u64, _len: u64) -> io::Result<Vec<bool>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Which file this is.
     fn id(&self) -> FileId;
@@ -124,6 +144,12 @@ pub unsafe trait DataFile: Send + Sync {
     fn home(&self) -> u64 {
         let FileId { device, inode } = self.id();
         home_of(&[device, inode])
+    }
+
+    /// A number that changes with every change of the file's bytes or length, whoever makes it: as far as the
+    /// system reports, and often with other changes too. Not zero. `None` if nothing is known.
+    fn stamp(&self) -> Option<u64> {
+        None
     }
 
     /// Where it was found, without symbolic links.
@@ -171,7 +197,7 @@ pub enum WritableMap {
 pub fn open_data(path: &Path, how: &OpenFile) -> Result<(Box<dyn DataFile>, bool)> {
     watch_forks();
     let file = system::File::open(path, how)?;
-    let empty = file.is_empty().map_err(crate::Error::io_at("read the length", path))?;
+    let empty = file.is_empty().map_err(Error::io_at("read the length", path))?;
     Ok((Box::new(file), empty))
 }
 
@@ -236,9 +262,13 @@ pub(crate) fn thread_id() -> u32 {
     system::thread_id()
 }
 
-/// Runs something with all signals blocked in this thread: a thread that it starts never gets one.
-pub(crate) fn without_signals<T>(run: impl FnOnce() -> T) -> T {
-    system::without_signals(run)
+/// Starts a thread of the store; the name has 15 bytes at most. It gets no signals: these are none of its
+/// business.
+pub(crate) fn spawn(
+    name: &std::ffi::CStr,
+    job: impl FnOnce() + Send + 'static,
+) -> io::Result<Thread> {
+    system::without_signals(|| system::spawn(name, job))
 }
 
 /// Has `last` run when the program ends in order (`exit`, the end of `main`), or when the library is

@@ -10,13 +10,10 @@ pub(super) const LINE: usize = 8;
 /// "ZubiloLk": what the file is.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"ZubiloLk");
 /// Version of this layout. Raised with every change of meaning, not only of places.
-const VERSION: u64 = 3;
-/// Version and what the layout depends on beyond it: size of a mutex, width of a pointer, words
-/// of a root. Processes that differ in any of these cannot share a region.
-pub(super) const FINGERPRINT: u64 = VERSION
-    | (size_of::<libc::pthread_mutex_t>() as u64) << 16
-    | (size_of::<usize>() as u64) << 32
-    | (super::ROOT_WORDS as u64) << 40;
+const VERSION: u64 = 6;
+/// Version and what the layout depends on beyond it: width of a pointer, words of a root. Processes that differ in any of these cannot share a region.
+pub(super) const FINGERPRINT: u64 =
+    VERSION | (size_of::<usize>() as u64) << 32 | (super::ROOT_WORDS as u64) << 40;
 
 pub(super) const W_MAGIC: usize = 0;
 pub(super) const W_FINGERPRINT: usize = 1;
@@ -36,15 +33,21 @@ pub(super) const ENGINE_WORDS: usize = 12;
 pub(super) const W_HOME: usize = W_WORDS + 12;
 /// The identity that is written in the data file, two words; zeros if it was not known yet.
 pub(super) const W_UUID: usize = W_WORDS + 13;
+/// The number of a data file that was claimed by way of this lock file before; zero of none.
+pub(super) const W_CLAIMED: usize = W_WORDS + 15;
 pub(super) const W_NEWEST: usize = 3 * LINE;
 /// One above the highest reader slot ever claimed.
 pub(super) const W_HIGH_WATER: usize = W_NEWEST + 1;
+/// When the root in each entry was published: milliseconds since 1970.
+pub(super) const W_PUBLISHED: usize = W_NEWEST + 2;
 pub(super) const W_ENTRY_0: usize = 4 * LINE;
 pub(super) const W_ENTRY_1: usize = W_ENTRY_0 + super::ROOT_WORDS;
 pub(super) const W_WRITER: usize = 10 * LINE;
 pub(super) const W_WRITER_OWNER: usize = W_WRITER + LINE;
 pub(super) const W_META: usize = 12 * LINE;
 pub(super) const W_META_OWNER: usize = W_META + LINE;
+/// Not zero once a user did not know which run of the system this is; stays.
+pub(super) const W_HIDDEN: usize = 14 * LINE;
 pub(super) const W_PROCESS_TABLE: usize = 16 * LINE;
 
 /// Words of the fixed part at the start.
@@ -74,6 +77,11 @@ pub(super) const SLOT_WORDS: usize = LINE;
 pub(super) const R_OWNER: usize = 0;
 pub(super) const R_TXN: usize = 1;
 pub(super) const R_THREAD: usize = 2;
+/// Noted by others while the slot pins an old snapshot: which, when it was published, and when the next
+/// one was.
+pub(super) const R_TIMES_OF: usize = 3;
+pub(super) const R_PUBLISHED: usize = 4;
+pub(super) const R_REPLACED: usize = 5;
 
 /// Bounds of the tables, so that a damaged header cannot ask for absurd sizes.
 pub(super) const MAX_READERS: u32 = 1 << 16;
@@ -81,11 +89,10 @@ pub(super) const MIN_PROCESSES: u32 = 64;
 
 const _: () = assert!(super::ROOT_WORDS.is_multiple_of(LINE));
 const _: () = assert!(W_BOOT + 2 <= W_INHERITED && HEADER_WORDS <= W_WORDS);
-const _: () = assert!(PREFIX_WORDS <= W_NEWEST && W_UUID + 2 <= PREFIX_WORDS);
-const _: () = assert!((super::Word::FileLen as usize) < ENGINE_WORDS);
+const _: () = assert!(PREFIX_WORDS <= W_NEWEST && W_CLAIMED < PREFIX_WORDS);
+const _: () = assert!((super::Word::Stamp as usize) < ENGINE_WORDS);
 const _: () = assert!(W_ENTRY_1 + super::ROOT_WORDS <= W_WRITER);
-const _: () = assert!(W_META_OWNER + LINE <= W_PROCESS_TABLE);
-const _: () = assert!(crate::platform::RobustMutex::ROOM <= LINE * 8);
+const _: () = assert!(W_META_OWNER + LINE <= W_HIDDEN && W_HIDDEN + LINE <= W_PROCESS_TABLE);
 
 /// Sizes of the two tables; everything else is fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What the processes that use a store share besides its data: the newest root, the reader
-//! table, the writer's mutex, and a few words of the engine. It lies in the lock file, or, for a
+//! table, the writer's lock, and a few words of the engine. It lies in the lock file, or, for a
 //! store that no other process can change, in memory of this process; the code is the same.
 //!
 //! * `layout` says where things lie, `region` gives access to the words, `open` decides who
-//!   initialises and who joins, `table` is the lock-free core, `process` says who is dead.
+//!   initialises and who joins, `table` is the lock-free core, `expiry` who is behind and may be ended, `mutex` the two locks, `process` says who is dead.
 //! * Beginning and ending a read is a few atomic operations on a slot that the process owns: no
 //!   system call, no lock, no allocation.
 //! * Every owner can die at any instruction without harm to the others; `docs/locking.md` gives
@@ -13,7 +13,9 @@
 //!
 //! This module knows nothing of pages: to it a root is a transaction number and 23 opaque words.
 
+mod expiry;
 mod layout;
+mod mutex;
 mod open;
 mod process;
 mod region;
@@ -28,16 +30,19 @@ mod tests;
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64 as LocalAtomicU64;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::planted::shield;
-use crate::platform::{self, LockFile, Locked, Process, RobustMutex};
+use crate::platform::{self, LockFile, Process};
 use crate::sync::{AtomicU64, Ordering};
 use layout::*;
+use mutex::{Holder, Locked, Mutex};
+use open::STRANGER;
 use process::Processes;
 use region::Region;
 use slots::OwnSlots;
-use table::{IDLE, PARKED, Publication, Slots};
+use table::{IDLE, Publication, Slots};
 use turn::Turn;
 
 /// Words of a published root.
@@ -78,13 +83,17 @@ pub(crate) struct ReaderInfo {
     pub(crate) thread: u64,
     /// The snapshot that it pins.
     pub(crate) txn: u64,
+    /// Its slot in the reader table.
+    pub(crate) slot: u32,
+    /// Others may end the pin.
+    pub(crate) is_expirable: bool,
 }
 
 /// The shared words that have a name. Zero in a fresh region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     /// What the meta pages hold: `transaction << 2 | state`, see `env::metas`. The last steady
-    /// transaction is told by these words alone: what one store changes has no half.
+    /// transaction is found in these words alone: what one store changes has no half.
     MetaSlot0,
     /// As above.
     MetaSlot1,
@@ -96,12 +105,28 @@ pub(crate) enum Word {
     Poisoned,
     /// Length of the data file, in bytes.
     FileLen,
+    /// The highest transaction number for which somebody has begun to write pages.
+    Attempt,
+    /// Distinguishes the meta that was written into a slot last from any other, see `env::metas`.
+    MetaSeal0,
+    /// As above.
+    MetaSeal1,
+    /// As above.
+    MetaSeal2,
+    /// As above.
+    MetaSeal3,
+    /// The data file's [stamp](crate::platform::DataFile::stamp) when the last user ended; 0 while there is one,
+    /// and for ever if it did not end in order.
+    Stamp,
 }
 
 impl Word {
     /// The words of the meta pages.
     pub(crate) const META_SLOTS: [Word; 4] =
         [Word::MetaSlot0, Word::MetaSlot1, Word::MetaSlot2, Word::MetaSlot3];
+    /// What distinguishes their contents.
+    pub(crate) const META_SEALS: [Word; 4] =
+        [Word::MetaSeal0, Word::MetaSeal1, Word::MetaSeal2, Word::MetaSeal3];
 }
 
 /// The state of a meta page that is on disk with all pages of its commit.
@@ -121,15 +146,13 @@ pub(crate) struct Shared {
     /// This user's entry of the process table.
     tag: u64,
     this: Process,
-    /// Tells the handles of one process apart, for the hints of its threads.
+    /// Distinguishes the handles of one process, for the hints of its threads.
     id: u64,
     fork_generation: u32,
     exclusive: bool,
     inherited_poison: Option<u64>,
     knows_steady: bool,
     own: OwnSlots,
-    /// Mutexes held through this handle.
-    held: LocalAtomicU64,
     last_check_ms: LocalAtomicU64,
     turn: Turn,
 }
@@ -140,8 +163,7 @@ impl Shared {
         platform::watch_forks();
         let sizes = Sizes::for_readers(max_readers);
         let region = Region::heap(sizes);
-        // Fails only for want of memory, of which these calls take none on any known system.
-        open::prepare(&region, sizes).expect("mutexes in private memory");
+        open::prepare(&region, sizes);
         let this = Process::this();
         Shared::new(region, None, sizes, process::tag(0, 1), this)
     }
@@ -193,7 +215,6 @@ impl Shared {
             inherited_poison: None,
             knows_steady: false,
             own: OwnSlots::new(sizes.readers),
-            held: LocalAtomicU64::new(0),
             last_check_ms: LocalAtomicU64::new(0),
             turn: Turn::default(),
         }
@@ -204,6 +225,26 @@ impl Shared {
         let Some(file) = &self.file else { return Ok(None) };
         let home = file.home().map_err(Error::io("examine the lock file"))?;
         Ok(process::index_of(self.tag).map(|index| (home, index)))
+    }
+
+    /// Whether somebody has claimed this data file before by way of this lock file.
+    pub(crate) fn has_claimed(&self, home: u64) -> bool {
+        self.region.words()[W_CLAIMED].load(Ordering::SeqCst) == home
+    }
+
+    /// From now on [`has_claimed`](Self::has_claimed), as long as the lock file stays.
+    pub(crate) fn set_claimed(&self, home: u64) {
+        self.region.words()[W_CLAIMED].store(home, Ordering::SeqCst);
+    }
+
+    /// Whether the store has users who do not know which run of the system this is, or had any.
+    pub(crate) fn has_hidden_users(&self) -> bool {
+        self.region.words()[W_HIDDEN].load(Ordering::Relaxed) != 0
+    }
+
+    /// From now on it has.
+    pub(crate) fn note_hidden_user(&self) {
+        self.region.words()[W_HIDDEN].store(1, Ordering::SeqCst);
     }
 
     /// For [`Role::First`]: the identity that is written in the data file.
@@ -249,17 +290,30 @@ impl Shared {
         self.file.is_some() && !self.knows_steady
     }
 
+    /// For [`Role::First`]: what the users before have left in the region is not about what is in the data file
+    /// now. So it stays until [`forget_poison`](Self::forget_poison).
+    pub(crate) fn distrust(&self) {
+        if self.inherited_poison.is_none() {
+            self.region.words()[W_INHERITED].store(STRANGER, Ordering::SeqCst);
+        }
+    }
+
     /// Nothing is left in the file that
     /// [`was_poisoned_on_this_boot`](Self::was_poisoned_on_this_boot) warned of, or that a
-    /// [stranger](Self::is_stranger) could not believe.
+    /// [stranger](Self::is_stranger) could not trust.
     pub(crate) fn forget_poison(&self) {
         self.region.words()[W_INHERITED].store(0, Ordering::SeqCst);
     }
 
     /// Whether other processes can see the region.
-    #[cfg(all(test, not(loom)))]
     pub(crate) fn is_shared(&self) -> bool {
-        self.region.is_mapped()
+        self.file.is_some()
+    }
+
+    /// Whether this is the only user of a lock file. In doubt it is not.
+    pub(crate) fn is_alone(&self) -> bool {
+        let others = |file: &LockFile| file.is_locked(self.sizes.process_bytes());
+        self.file.as_ref().is_some_and(|file| others(file).is_ok_and(|locked| !locked))
     }
 
     /// Slots that may be in use: all above were never claimed.
@@ -308,12 +362,14 @@ impl Shared {
             "publishing {} after {newest} would overwrite the root that readers copy",
             root[0]
         );
+        self.note_publication(root[0]);
         self.publication().publish(root);
     }
 
     /// Publishes a root that others have made, in a region of this process alone; numbers may have
     /// been left out. Nobody begins a read meanwhile.
     pub(crate) fn adopt(&self, root: &RootWords) {
+        self.note_publication(root[0]);
         self.publication().publish(root);
     }
 
@@ -378,6 +434,33 @@ impl Shared {
         Ok(slot)
     }
 
+    /// Pins the snapshot of a reader once more, for another reader. The caller keeps the reader from ending
+    /// meanwhile.
+    pub(crate) fn pin_again(&self, id: &ReaderId) -> Result<ReaderId> {
+        self.refuse_child()?;
+        let (slots, thread) = (self.slots(), platform::thread_id());
+        let txn = slots.txn(id.0);
+        if !matches!(table::pin_of(txn), Some((_, false))) {
+            return Err(Error::Invalid("a reader that is parked has no snapshot to share"));
+        }
+        let begin = |slot: u32| slots.begin_beside(slot, thread, id.0, txn);
+        let reuse = || self.own.iter(0).find(|&slot| slot > id.0 && begin(slot));
+        let claim = || {
+            let slot = slots.claim_from(id.0 + 1, self.tag)?;
+            assert!(begin(slot), "a free reader slot was not idle: the lock file is damaged");
+            self.own.add(slot);
+            Some(slot)
+        };
+        let slot = reuse()
+            .or_else(claim)
+            .or_else(|| if self.clean_dead() > 0 { claim() } else { None })
+            .ok_or(Error::ReadersFull { slots: self.sizes.readers })?;
+        if let Some(times) = slots.times(id.0, txn) {
+            slots.note_times(slot, txn, times);
+        }
+        Ok(ReaderId(slot))
+    }
+
     /// Ends a read. Any thread may do so.
     #[inline]
     pub(crate) fn end_read(&self, id: ReaderId) {
@@ -420,8 +503,11 @@ impl Shared {
         out.clear();
         self.slots().pins(out);
         let (newest, mut freed) = (self.newest(), 0);
-        if out.iter().any(|&txn| txn < newest) && self.is_check_due() {
-            freed = self.clean_dead();
+        if out.iter().any(|&txn| txn < newest) {
+            self.note_times(newest);
+            if self.is_check_due() {
+                freed = self.clean_dead();
+            }
         }
         if freed > 0 {
             out.clear();
@@ -488,55 +574,50 @@ impl Shared {
                 None => self.this.pid,
             };
             let kept = owner != 0 && txn != IDLE;
-            kept.then_some((ReaderInfo { pid, thread, txn }, txn < PARKED))
+            let pin = table::pin_of(txn);
+            let (txn, is_expirable) = pin.unwrap_or((txn, false));
+            kept.then_some((ReaderInfo { pid, thread, txn, slot, is_expirable }, pin.is_some()))
         })
     }
 
     /// Waits for the writer lock. True: its last owner died holding it. The thread that locks
     /// must be the one that unlocks; one that holds it already gets [`Error::Busy`].
     pub(crate) fn lock_writer(&self) -> Result<bool> {
-        let again = "this thread is already in a write transaction";
-        let failed = Error::io("lock the writer");
-        self.lock(W_WRITER, W_WRITER_OWNER, again, |mutex| {
-            self.turn.give_way();
-            match mutex.lock_within(turn::LONG).transpose() {
-                Some(locked) => locked.map_err(failed),
-                None => {
-                    let _hungry = self.turn.ask();
-                    mutex.lock().map_err(failed)
-                }
+        self.refuse_writer()?;
+        self.turn.give_way();
+        let how = match self.take(W_WRITER, Some(turn::LONG)) {
+            Some(how) => how,
+            None => {
+                let _starved = self.turn.ask();
+                self.wait_for(W_WRITER)
             }
-        })
+        };
+        Ok(self.note_locked(W_WRITER_OWNER, how))
     }
 
     /// Takes the writer lock if it is free and nobody has waited for it for long; otherwise `None`.
     pub(crate) fn try_lock_writer(&self) -> Result<Option<bool>> {
-        // Told first, since only the parent knows of its turns.
+        // Reported first, since only the parent knows of its turns.
         self.refuse_child()?;
-        if self.turn.is_asked_for() { Ok(None) } else { self.take_free_writer() }
+        if self.turn.is_asked_for() || self.is_held_here(W_WRITER_OWNER) {
+            return Ok(None);
+        }
+        let locked = self.mutex(W_WRITER).try_lock(self.me(), |holder| self.is_dead(holder));
+        Ok(locked.map(|how| self.note_locked(W_WRITER_OWNER, how)))
     }
 
-    fn take_free_writer(&self) -> Result<Option<bool>> {
-        self.refuse_child()?;
-        let locked =
-            self.region.mutex(W_WRITER).try_lock().map_err(Error::io("lock the writer"))?;
-        Ok(locked.map(|how| self.note_locked(W_WRITER_OWNER, how)))
+    /// Whether somebody holds the writer lock just now.
+    pub(crate) fn is_writer_locked(&self) -> bool {
+        self.region.words()[W_WRITER].load(Ordering::Relaxed) != 0
     }
 
     /// Gives [`Error::Busy`] to a thread that holds the writer lock: it must not wait for others
     /// that may wait for it.
     pub(crate) fn refuse_writer(&self) -> Result<()> {
-        let owner = self.region.words()[W_WRITER_OWNER].load(Ordering::Relaxed);
-        if owner != self.thread_identity() {
-            return Ok(());
-        }
-        // The word may stem from a dead thread, see `lock`.
-        match self.take_free_writer()? {
-            None => Err(Error::Busy("this thread is already in a write transaction")),
-            Some(_) => {
-                self.unlock_writer();
-                Ok(())
-            }
+        self.refuse_child()?;
+        match self.is_held_here(W_WRITER_OWNER) {
+            true => Err(Error::Busy("this thread is already in a write transaction")),
+            false => Ok(()),
         }
     }
 
@@ -547,9 +628,12 @@ impl Shared {
 
     /// Waits for the meta lock, which is held only for moments. True: as with the writer lock.
     pub(crate) fn lock_meta(&self) -> Result<bool> {
-        self.lock(W_META, W_META_OWNER, "this thread already holds the meta lock", |mutex| {
-            mutex.lock().map_err(Error::io("lock the metas"))
-        })
+        self.refuse_child()?;
+        if self.is_held_here(W_META_OWNER) {
+            return Err(Error::Busy("this thread already holds the meta lock"));
+        }
+        let how = self.wait_for(W_META);
+        Ok(self.note_locked(W_META_OWNER, how))
     }
 
     /// Gives the meta lock back.
@@ -557,56 +641,75 @@ impl Shared {
         self.unlock(W_META, W_META_OWNER);
     }
 
-    fn lock<'s>(
-        &'s self,
-        mutex: usize,
-        owner: usize,
-        again: &'static str,
-        wait: impl FnOnce(RobustMutex<'s>) -> Result<Locked>,
-    ) -> Result<bool> {
-        self.refuse_child()?;
-        let lock = self.region.mutex(mutex);
-        let by_me = self.region.words()[owner].load(Ordering::Relaxed) == self.thread_identity();
-        let locked = if by_me {
-            // The word may also stem from a thread that ended in the lock and whose number we
-            // got: then the mutex is to be had.
-            lock.try_lock().map_err(Error::io("lock"))?.ok_or(Error::Busy(again))?
-        } else {
-            wait(lock)?
-        };
-        Ok(self.note_locked(owner, locked))
+    fn mutex(&self, word: usize) -> Mutex<'_> {
+        Mutex { word: &self.region.words()[word] }
+    }
+
+    fn take(&self, mutex: usize, time: Option<Duration>) -> Option<Locked> {
+        let _shield = shield();
+        self.mutex(mutex).lock(self.me(), time, |holder| self.is_dead(holder))
+    }
+
+    fn wait_for(&self, mutex: usize) -> Locked {
+        loop {
+            // Without a time it ends with the lock only.
+            if let Some(how) = self.take(mutex, None) {
+                return how;
+            }
+        }
+    }
+
+    /// The calling thread as the holder of a lock.
+    fn me(&self) -> Holder {
+        Holder::new(
+            process::index_of(self.tag).unwrap_or(0),
+            process::generation_of(self.tag),
+            platform::thread_id(),
+        )
+    }
+
+    /// Whether the holder of a lock is certainly dead. The calling thread has found that it is not the one.
+    fn is_dead(&self, holder: Holder) -> bool {
+        let me = self.me();
+        if holder == (Holder { thread: holder.thread, ..me }) {
+            // A thread that has ended, whose number this one has got, held it.
+            return holder.thread == me.thread
+                || platform::is_thread_gone(self.this.pid, holder.thread);
+        }
+        self.processes().is_holder_dead(holder, &self.this)
+    }
+
+    /// Whether the calling thread holds a lock, by this or another handle.
+    fn is_held_here(&self, owner: usize) -> bool {
+        self.region.words()[owner].load(Ordering::Relaxed) == self.thread_identity()
     }
 
     fn note_locked(&self, owner: usize, how: Locked) -> bool {
         let _shield = shield();
         self.region.words()[owner].store(self.thread_identity(), Ordering::Relaxed);
-        self.held.fetch_add(1, Ordering::Relaxed);
-        how == Locked::OwnerDied
+        how == Locked::HolderDied
     }
 
     fn unlock(&self, mutex: usize, owner: usize) {
         if self.is_child() {
             return;
         }
-        let owner = &self.region.words()[owner];
-        let by_me = owner.load(Ordering::Relaxed) == self.thread_identity();
+        let by_me = self.is_held_here(owner);
         debug_assert!(by_me, "unlocked by a thread that does not hold the lock");
         if !by_me {
             return;
         }
         let _shield = shield();
-        // Before the mutex: afterwards the word belongs to the next owner.
-        owner.store(0, Ordering::Relaxed);
-        self.held.fetch_sub(1, Ordering::Relaxed);
-        let unlocked = self.region.mutex(mutex).unlock();
-        debug_assert!(unlocked.is_ok(), "{unlocked:?}");
+        // Before the lock: afterwards the word belongs to the next owner.
+        self.region.words()[owner].store(0, Ordering::Relaxed);
+        self.mutex(mutex).unlock(self.me());
     }
 
-    /// A number for the calling thread that no thread of another process has, also none of
-    /// another pid namespace. Never zero.
+    /// A number for the calling thread that no other has, be it of another process or pid namespace, or
+    /// one that has ended. Never zero.
     fn thread_identity(&self) -> u64 {
         let Process { pid, nonce, namespace } = self.this;
-        let parts = [u64::from(pid), nonce, namespace, u64::from(platform::thread_id())];
+        let parts = [u64::from(pid), nonce, namespace, mutex::thread_serial()];
         parts.into_iter().fold(0, |hash: u64, part| {
             // The finishing steps of a 64-bit mixer (murmur3): distinct inputs stay distinct.
             let mixed = (hash ^ part).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
@@ -623,17 +726,11 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let child = self.is_child();
-        if !child {
+        if !self.is_child() {
             for slot in self.own.iter(0) {
                 self.slots().release(slot);
             }
             self.processes().unregister(self.tag);
-        }
-        // A thread that still holds a mutex keeps its address in a list that the system walks:
-        // the memory must then stay. A child has no such list.
-        if !child && self.held.load(Ordering::Relaxed) != 0 {
-            self.region.keep_for_ever();
         }
     }
 }

@@ -8,6 +8,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::layout::{R_TXN, SLOT_WORDS};
+use super::mutex::{Holder, Mutex};
 use super::table::{IDLE, Publication, Slots};
 use super::{ROOT_WORDS, RootWords};
 use crate::sync::{AtomicU64, Ordering};
@@ -172,6 +173,61 @@ fn loom_a_parked_slot_pins_again() {
 }
 
 #[test]
+fn loom_a_copied_pin_is_seen_though_the_first_has_ended() {
+    explore(|| {
+        let model = Model::new(2);
+        let slot = model.slots().claim(7).expect("free");
+        let reader = {
+            let model = model.clone();
+            thread::spawn(move || {
+                let mut seen = [0; ROOT_WORDS];
+                assert!(model.slots().begin(slot, 1, model.roots(), &mut seen));
+                let copy = model.slots().claim_from(slot + 1, 7).expect("free");
+                assert!(model.slots().begin_beside(copy, 1, slot, seen[0]));
+                model.slots().end(slot);
+                model.look(&seen);
+                model.slots().end(copy);
+            })
+        };
+        model.write(2);
+        model.write(3);
+        reader.join().expect("reader");
+    });
+}
+
+/// A reader leaves its pin to others and comes back; the writer ends it if it is left to it. Either the reader
+/// finds out, or its page is as it was.
+#[test]
+fn loom_a_pin_left_to_others_is_ended_or_whole() {
+    explore(|| {
+        let model = Model::new(1);
+        let slot = model.slots().claim(7).expect("free");
+        let reader = {
+            let model = model.clone();
+            thread::spawn(move || {
+                let mut seen = [0; ROOT_WORDS];
+                assert!(model.slots().begin(slot, 1, model.roots(), &mut seen));
+                model.look(&seen);
+                model.slots().offer(slot, seen[0]);
+                if model.slots().take_up(slot, seen[0]) {
+                    model.look(&seen);
+                }
+                model.slots().end(slot);
+            })
+        };
+        model.roots().publish(&root(2));
+        model.slots().expire(slot, 1);
+        let mut pins = Vec::new();
+        model.slots().pins(&mut pins);
+        if !pins.contains(&1) {
+            // SAFETY: no reader is on snapshot 1; the checker reports if one is.
+            model.page.with_mut(|page| unsafe { *page = 2 });
+        }
+        reader.join().expect("reader");
+    });
+}
+
+#[test]
 fn loom_two_threads_never_get_one_slot() {
     explore(|| {
         let model = Model::new(2);
@@ -240,5 +296,45 @@ fn loom_a_copied_root_is_whole() {
         model.roots().publish(&root(2));
         model.roots().publish(&root(3));
         reader.join().expect("reader");
+    });
+}
+
+/// What a lock protects.
+struct Locked {
+    word: AtomicU64,
+    value: UnsafeCell<u64>,
+}
+
+// SAFETY: as for `Model`.
+unsafe impl Sync for Locked {}
+
+#[test]
+fn loom_of_several_that_follow_a_dead_holder_one_has_the_lock() {
+    explore(|| {
+        let [dead, one, other] = [1, 2, 3].map(|thread| Holder::new(0, 1, thread));
+        let is_dead = move |holder: Holder| holder == dead;
+        let locked = Arc::new(Locked { word: AtomicU64::new(0), value: UnsafeCell::new(0) });
+        let mutex = Mutex { word: &locked.word };
+        mutex.try_lock(dead, |_| false).expect("free");
+        let add = move |locked: &Locked, me: Holder, tries: bool| {
+            let mutex = Mutex { word: &locked.word };
+            let had = match tries {
+                true => mutex.try_lock(me, is_dead).is_some(),
+                false => mutex.lock(me, None, is_dead).is_some(),
+            };
+            if had {
+                // SAFETY: under the lock; the checker reports if that is not enough.
+                locked.value.with_mut(|value| unsafe { *value += 1 });
+                mutex.unlock(me);
+            }
+            u64::from(had)
+        };
+        let thread = {
+            let locked = locked.clone();
+            thread::spawn(move || add(&locked, other, true))
+        };
+        let had = add(&locked, one, false) + thread.join().expect("thread");
+        // SAFETY: the only thread that is left.
+        locked.value.with(|value| assert_eq!(unsafe { *value }, had));
     });
 }

@@ -8,7 +8,7 @@
 //! is alive and may initialise the region; it then turns its lock into a shared one, which lets
 //! the others in. Whoever gets it shared and finds the region live has joined. A region that is
 //! not live although its lock is to be had was left by an initialiser that died: try again.
-//! Nobody waits inside the system, so that exclusive use can be told from an opening in progress.
+//! Nobody waits inside the system, so that exclusive use can be distinguished from an opening in progress.
 
 use std::io;
 use std::path::Path;
@@ -21,9 +21,11 @@ use crate::error::{Error, Result};
 use crate::platform::{self, LockFile};
 use crate::sync::Ordering;
 
-/// Whether a word is of those that describe the meta pages.
-fn is_meta_slot(word: usize) -> bool {
-    Word::META_SLOTS.iter().any(|slot| W_WORDS + *slot as usize == word)
+/// Whether a word is of those that tell of the data file, whoever has it open.
+fn is_of_the_file(word: usize) -> bool {
+    let is = |named: Word| W_WORDS + named as usize == word;
+    let of_metas = Word::META_SLOTS.into_iter().chain(Word::META_SEALS).any(is);
+    of_metas || is(Word::Attempt) || is(Word::Stamp)
 }
 
 /// The last steady transaction that an old region knew.
@@ -41,8 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LOOKS_EXCLUSIVE: u32 = 10;
 
 /// In place of what a failed flush left: this region does not know what was in the file before it. So
-/// it is until the first user has looked, and while commits that were not believed are still there.
-const STRANGER: u64 = u64::MAX;
+/// it is until the first user has looked, and while commits that were not trusted are still there.
+pub(super) const STRANGER: u64 = u64::MAX;
 
 /// What entering gave.
 pub(super) struct Entered {
@@ -69,6 +71,10 @@ pub(super) fn enter(
             "the lock file lies on a network file system, where memory cannot be shared between \
              machines: open the store for exclusive use",
         ));
+    }
+    let old = file.read_words().map_err(Error::io_at("read the lock file", path))?;
+    if is_lock_file(&old) {
+        file.shut_out_strangers();
     }
     match take_alive_byte(file, path, exclusive, home)? {
         None => initialise(file, path, Sizes::for_readers(max_readers), exclusive, home),
@@ -126,7 +132,7 @@ fn take_alive_byte(
 /// What a live region is to an opener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// It tells the truth of this run of the system and of the opener's data file.
+    /// It is true of this run of the system and of the opener's data file.
     Ours,
     /// It is in use, for another data file.
     Others,
@@ -136,7 +142,7 @@ enum Standing {
 
 /// What the live region is to one who opens the data file `home` and shares the alive byte.
 fn standing(file: &LockFile, header: &[u64; PREFIX_WORDS], home: u64) -> io::Result<Standing> {
-    // Of another layout: the caller tells so.
+    // Of another layout: the caller reports it.
     let Ok(sizes) = sizes_of(header) else { return Ok(Standing::Ours) };
     // The last user may have ended a moment ago; then what it left is known by its number.
     let in_use = file.is_locked(sizes.process_bytes())?;
@@ -154,6 +160,11 @@ const OTHER_FILE: &str = "those who use this store's lock file have another data
 /// How a lock file of LMDB begins. Beside a data file of ours it is what is left of a store that was
 /// there before, and nobody uses it: its users would hold a lock on the same byte.
 const LMDB: u32 = 0xBEEF_C0DE;
+
+/// Whether a file is a lock file, or may become one.
+fn is_lock_file(words: &[u64; PREFIX_WORDS]) -> bool {
+    words[W_MAGIC] == MAGIC || words[W_MAGIC] as u32 == LMDB || words.iter().all(|&word| word == 0)
+}
 
 /// The sizes in the header of a live region.
 fn sizes_of(header: &[u64; PREFIX_WORDS]) -> Result<Sizes> {
@@ -188,8 +199,7 @@ fn initialise(
 ) -> Result<Entered> {
     let failed = |error| Error::io_at("prepare the lock file", path)(error);
     let old = file.read_words::<PREFIX_WORDS>().map_err(failed)?;
-    let foreign = old[W_MAGIC] as u32 != LMDB && old.iter().any(|&word| word != 0);
-    if old[W_MAGIC] != MAGIC && foreign {
+    if !is_lock_file(&old) {
         let path = Box::new(path.to_path_buf());
         return Err(Error::NotAStore { path, found: "not a lock file of a store" });
     }
@@ -197,6 +207,7 @@ fn initialise(
     let inherited_poison = if kin { poison_of(&old) } else { None };
     let knows_steady = kin && boot_of(&old) == Boot::This && old[W_INHERITED] != STRANGER;
     file.allocate(sizes.bytes() as u64).map_err(failed)?;
+    let is_ours = old[W_MAGIC] == MAGIC && old[W_FINGERPRINT] == FINGERPRINT;
     let region = Region::mapped(file.map(sizes.bytes()).map_err(failed)?, sizes);
     let words = region.words();
     let state = if exclusive { S_EXCLUSIVE } else { S_INITIALISING };
@@ -222,24 +233,23 @@ fn initialise(
     words[W_READERS].store(u64::from(sizes.readers), Ordering::SeqCst);
     words[W_PROCESSES].store(u64::from(sizes.processes), Ordering::SeqCst);
     for (i, word) in words.iter().enumerate().skip(HEADER_WORDS) {
+        let stays = matches!(i, W_HOME | W_CLAIMED) || i == W_HIDDEN && is_ours;
         // What was steady stays known, should this opener be killed.
-        if i != W_HOME && !(is_meta_slot(i) && knows_steady) {
+        let is_known = is_of_the_file(i) && knows_steady;
+        if !(stays || is_known) {
             word.store(0, Ordering::Relaxed);
         }
     }
     words[W_HOME].store(home, Ordering::SeqCst);
-    prepare(&region, sizes).map_err(failed)?;
+    prepare(&region, sizes);
     Ok(Entered { region, sizes, role: Role::First, inherited_poison, knows_steady })
 }
 
-/// What zeroed memory lacks: mutexes and idle slots.
-pub(super) fn prepare(region: &Region, sizes: Sizes) -> std::io::Result<()> {
-    region.mutex(W_WRITER).initialise()?;
-    region.mutex(W_META).initialise()?;
+/// What zeroed memory lacks: idle slots.
+pub(super) fn prepare(region: &Region, sizes: Sizes) {
     for slot in region.words()[sizes.slots()..sizes.slots_end()].chunks_exact(SLOT_WORDS) {
         slot[R_TXN].store(super::table::IDLE, Ordering::Release);
     }
-    Ok(())
 }
 
 fn boot_words() -> [u64; 2] {

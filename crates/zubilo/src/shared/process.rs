@@ -13,12 +13,18 @@
 use std::io;
 
 use super::layout::{P_GENERATION, P_NAMESPACE, P_NONCE, P_PID, PROCESS_WORDS, Sizes};
-use crate::platform::{LockFile, Process};
+use super::mutex::Holder;
+use crate::platform::{self, LockFile, Process};
 use crate::sync::{AtomicU64, Ordering};
 
 /// The tag of an entry: generation above, entry number plus one below, so that no tag is zero.
 pub(super) fn tag(index: u32, generation: u32) -> u64 {
     u64::from(generation) << 32 | (u64::from(index) + 1)
+}
+
+/// The generation in a tag.
+pub(super) fn generation_of(tag: u64) -> u32 {
+    (tag >> 32) as u32
 }
 
 /// The number of the entry behind a tag.
@@ -104,5 +110,27 @@ impl<'a> Processes<'a> {
             Ok(true) => owner.pid != 0 && owner.is_gone(this),
             Err(_) => false,
         }
+    }
+
+    /// Whether the holder of a lock is certainly dead: its process, or, in `this` one's pid namespace, its
+    /// thread.
+    pub(super) fn is_holder_dead(self, holder: Holder, this: &Process) -> bool {
+        if holder.index >= self.sizes.processes {
+            return true;
+        }
+        let generation = self.entry(holder.index)[P_GENERATION].load(Ordering::SeqCst) as u32;
+        if !holder.is_generation(generation) {
+            // Its entry is another's, who could have it only when it was dead.
+            return true;
+        }
+        let tag = tag(holder.index, generation);
+        if self.is_dead(tag, this, 0) {
+            return true;
+        }
+        let owner = self.find(tag).map(|(_, owner)| owner);
+        owner.is_some_and(|owner| {
+            let here = owner.namespace == this.namespace && owner.namespace != 0;
+            here && platform::is_thread_gone(owner.pid, holder.thread)
+        })
     }
 }

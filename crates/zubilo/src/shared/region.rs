@@ -8,14 +8,14 @@ use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 
 use super::layout::{LINE, Sizes};
-use crate::platform::{RobustMutex, SharedMap};
+use crate::platform::SharedMap;
 use crate::sync::AtomicU64;
 
 /// A cache line of heap memory, to have the alignment that a map has.
 #[repr(C, align(64))]
 struct Line(UnsafeCell<[u64; LINE]>);
 
-// SAFETY: the content is reached only through atomics and mutexes (see `Region::words`).
+// SAFETY: the content is reached only through atomics (see `Region::words`).
 unsafe impl Sync for Line {}
 
 enum Memory {
@@ -29,14 +29,15 @@ pub(super) struct Region {
     #[cfg_attr(loom, allow(dead_code))]
     base: NonNull<u8>,
     len: usize,
-    /// Owns what `base` points to; taken only by a drop that leaves the memory behind.
-    memory: Option<Memory>,
+    /// Owns what `base` points to.
+    #[expect(dead_code, reason = "owned, reached through `base`")]
+    memory: Memory,
     #[cfg(loom)]
     modelled: Box<[AtomicU64]>,
 }
 
 // SAFETY: `base` points into `memory`, which does not move with the value and is Send itself; it
-// is only accessed through atomics and mutexes.
+// is only accessed through atomics.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -61,13 +62,13 @@ impl Region {
         Region {
             base,
             len: sizes.slots_end(),
-            memory: Some(memory),
+            memory,
             #[cfg(loom)]
             modelled: (0..sizes.slots_end()).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
-    /// All words. Those of the two mutexes are among them and must not be touched this way.
+    /// All words.
     #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {
         #[cfg(loom)]
@@ -80,26 +81,5 @@ impl Region {
         unsafe {
             std::slice::from_raw_parts(self.base.cast::<AtomicU64>().as_ptr(), self.len)
         }
-    }
-
-    /// The mutex at a word.
-    #[inline]
-    pub(super) fn mutex(&self, word: usize) -> RobustMutex<'_> {
-        assert!(word + LINE <= self.len);
-        // SAFETY: inside the region, which outlives the borrow, aligned to a cache line, of which
-        // it takes one. `Shared` initialises both mutexes before a region is announced, and
-        // touches their lines in no other way.
-        unsafe { RobustMutex::at(self.base.add(word * 8)) }
-    }
-
-    /// Whether other processes can see this region.
-    #[cfg(all(test, not(loom)))]
-    pub(super) fn is_mapped(&self) -> bool {
-        matches!(self.memory, Some(Memory::Mapped(_)))
-    }
-
-    /// Has the drop leave the memory in place; see the drop of `Shared`, the only caller.
-    pub(super) fn keep_for_ever(&mut self) {
-        std::mem::forget(self.memory.take());
     }
 }

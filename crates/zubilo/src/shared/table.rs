@@ -15,13 +15,26 @@
 //! for the writer after it published n + 1 and found no pin on n: no validated reader can be
 //! there, and none can come.
 //!
+//! # Copied pins
+//! A snapshot that is not the newest can be pinned once more by whoever pins it. The new slot lies *above*
+//! the old one, and a writer looks at the slots from below: it sees the old pin, or, where that has ended,
+//! comes to the new one later, which was set before. The end of the old pin is a release store and the look
+//! an acquire load, so the new pin, and a high water raised for it, are seen by then.
+//!
+//! # Pins that others may end
+//! A reader that is not at work may leave its pin to the others: it marks the number `EXPIRABLE`, and takes
+//! the mark off again, by an exchange, before it reads on. Whoever ends the pin exchanges the marked number
+//! for `EXPIRED`. Of the two exchanges one fails: either the reader finds out before it looks at any page,
+//! or the pin is an ordinary one again. The mark is set by a release store, after the last look at a page.
+//!
 //! # Slots
 //! `owner` is 0 (free) or the tag of a process entry; `txn` is `IDLE`, `PARKED` (idle, but kept by
-//! someone who will come back to it) or the snapshot pinned. A free slot is idle. Only the owner changes a slot that it owns. Of a dead owner's slot a cleaner
+//! someone who will come back to it), `EXPIRED` or the snapshot pinned. A free slot is idle. Only the owner
+//! changes a slot that it owns, but for the end of a marked pin. Of a dead owner's slot a cleaner
 //! first becomes the owner, by compare-and-swap, and then frees it: so two cleaners, or a cleaner
 //! and the next owner, never work on one slot at a time.
 
-use super::layout::{R_OWNER, R_THREAD, R_TXN, SLOT_WORDS};
+use super::layout::{R_OWNER, R_PUBLISHED, R_REPLACED, R_THREAD, R_TIMES_OF, R_TXN, SLOT_WORDS};
 use super::{ROOT_WORDS, RootWords};
 use crate::sync::{AtomicU64, Ordering, fence, fence_after_rmw};
 
@@ -29,6 +42,16 @@ use crate::sync::{AtomicU64, Ordering, fence, fence_after_rmw};
 pub(super) const IDLE: u64 = u64::MAX;
 /// As `IDLE`, but not for others of the same process to take.
 pub(super) const PARKED: u64 = u64::MAX - 1;
+/// Others have ended the pin, which its owner had left to them.
+pub(super) const EXPIRED: u64 = u64::MAX - 2;
+/// Beside the number of a transaction: others may end the pin.
+const EXPIRABLE: u64 = 1 << 62;
+
+/// The snapshot that a slot pins, and whether others may end the pin.
+#[inline]
+pub(super) fn pin_of(word: u64) -> Option<(u64, bool)> {
+    (word < EXPIRED).then_some((word & !EXPIRABLE, word & EXPIRABLE != 0))
+}
 
 /// The newest roots.
 #[derive(Clone, Copy)]
@@ -131,7 +154,12 @@ impl<'a> Slots<'a> {
 
     /// Makes a free slot the property of `tag`; `None` if there is none.
     pub(super) fn claim(self, tag: u64) -> Option<u32> {
-        for slot in 0..self.count() {
+        self.claim_from(0, tag)
+    }
+
+    /// The same, not below slot `from`.
+    pub(super) fn claim_from(self, from: u32, tag: u64) -> Option<u32> {
+        for slot in from..self.count() {
             let owner = self.word(slot, R_OWNER);
             // The look first: a failed exchange would take the line from its owner.
             if owner.load(Ordering::Relaxed) == 0
@@ -164,6 +192,18 @@ impl<'a> Slots<'a> {
         self.word(slot, R_THREAD).store(u64::from(thread), Ordering::Relaxed);
         self.settle(slot, txn, roots, root);
         true
+    }
+
+    /// Pins `txn`, which slot `pinned` pins from before to after this call, with an idle slot above it
+    /// that the caller's process owns. False if it is not idle.
+    pub(super) fn begin_beside(self, slot: u32, thread: u32, pinned: u32, txn: u64) -> bool {
+        assert!(slot > pinned, "whoever looks for pins would have passed this slot already");
+        let word = self.word(slot, R_TXN);
+        let idle = word.compare_exchange(IDLE, txn, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        if idle {
+            self.word(slot, R_THREAD).store(u64::from(thread), Ordering::Relaxed);
+        }
+        idle
     }
 
     /// Pins the newest snapshot with a slot in use, be it parked. Copies its root unless it is that
@@ -202,6 +242,44 @@ impl<'a> Slots<'a> {
         }
     }
 
+    /// Leaves the pin of `txn` to the others, until `take_up`.
+    pub(super) fn offer(self, slot: u32, txn: u64) {
+        self.word(slot, R_TXN).store(txn | EXPIRABLE, Ordering::Release);
+    }
+
+    /// Takes the pin of `txn` back; false if others have ended it.
+    pub(super) fn take_up(self, slot: u32, txn: u64) -> bool {
+        let word = self.word(slot, R_TXN);
+        word.compare_exchange(txn | EXPIRABLE, txn, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Ends the pin of `txn` that its owner has left to the others; false if it is at work, or elsewhere.
+    pub(super) fn expire(self, slot: u32, txn: u64) -> bool {
+        let word = self.word(slot, R_TXN);
+        word.compare_exchange(txn | EXPIRABLE, EXPIRED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Notes when the snapshot `txn` that a slot pins was published and replaced.
+    pub(super) fn note_times(self, slot: u32, txn: u64, times: [u64; 2]) {
+        let [published, replaced] = times;
+        self.word(slot, R_TIMES_OF).store(0, Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.word(slot, R_PUBLISHED).store(published, Ordering::Relaxed);
+        self.word(slot, R_REPLACED).store(replaced, Ordering::Relaxed);
+        self.word(slot, R_TIMES_OF).store(txn, Ordering::Release);
+    }
+
+    /// What was noted so of the snapshot `txn`.
+    pub(super) fn times(self, slot: u32, txn: u64) -> Option<[u64; 2]> {
+        if self.word(slot, R_TIMES_OF).load(Ordering::Acquire) != txn {
+            return None;
+        }
+        let times =
+            [R_PUBLISHED, R_REPLACED].map(|word| self.word(slot, word).load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        (self.word(slot, R_TIMES_OF).load(Ordering::Relaxed) == txn).then_some(times)
+    }
+
     /// Ends the pin but keeps the slot. Release: as in `end`.
     #[inline]
     pub(super) fn park(self, slot: u32) {
@@ -217,11 +295,11 @@ impl<'a> Slots<'a> {
     /// Appends all snapshots pinned now.
     pub(super) fn pins(self, out: &mut Vec<u64>) {
         fence(Ordering::SeqCst);
-        for slot in 0..self.claimed() {
-            let txn = self.txn(slot);
-            if txn < PARKED {
-                out.push(txn);
-            }
+        let mut slot = 0;
+        // Asked for again each time: see `Copied pins` above.
+        while slot < self.claimed() {
+            out.extend(pin_of(self.txn(slot)).map(|(txn, _)| txn));
+            slot += 1;
         }
     }
 

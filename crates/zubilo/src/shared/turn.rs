@@ -3,7 +3,7 @@
 //! still has to wake, again and again. So a thread that has waited for long says so, and from then on the
 //! others of this process let it in first.
 //!
-//! Invariant: `hungry` counts the live values of [`Hungry`]. Waiting here is no more than waiting for the
+//! Invariant: `starved` counts the live values of [`Starved`]. Waiting here is no more than waiting for the
 //! lock: whoever is let in first waits for nothing but the lock.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,15 +16,15 @@ pub(super) const LONG: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub(super) struct Turn {
     /// Those who have waited for long; changed under `gate`.
-    hungry: AtomicU32,
+    starved: AtomicU32,
     gate: Mutex<()>,
-    fed: Condvar,
+    served: Condvar,
 }
 
 impl Turn {
     /// Whether somebody has waited for long.
     pub(super) fn is_asked_for(&self) -> bool {
-        self.hungry.load(Ordering::Relaxed) > 0
+        self.starved.load(Ordering::Relaxed) > 0
     }
 
     /// Waits as long as somebody has waited for longer.
@@ -34,15 +34,15 @@ impl Turn {
         }
         let mut gate = self.gate();
         while self.is_asked_for() {
-            gate = self.fed.wait(gate).unwrap_or_else(|e| e.into_inner());
+            gate = self.served.wait(gate).unwrap_or_else(|e| e.into_inner());
         }
     }
 
     /// The others give way until the value is dropped.
-    pub(super) fn ask(&self) -> Hungry<'_> {
+    pub(super) fn ask(&self) -> Starved<'_> {
         let _gate = self.gate();
-        self.hungry.fetch_add(1, Ordering::Relaxed);
-        Hungry { turn: self }
+        self.starved.fetch_add(1, Ordering::Relaxed);
+        Starved { turn: self }
     }
 
     fn gate(&self) -> MutexGuard<'_, ()> {
@@ -51,15 +51,15 @@ impl Turn {
 }
 
 /// A thread that has waited for long.
-pub(super) struct Hungry<'t> {
+pub(super) struct Starved<'t> {
     turn: &'t Turn,
 }
 
-impl Drop for Hungry<'_> {
+impl Drop for Starved<'_> {
     fn drop(&mut self) {
         let _gate = self.turn.gate();
-        self.turn.hungry.fetch_sub(1, Ordering::Relaxed);
-        self.turn.fed.notify_all();
+        self.turn.starved.fetch_sub(1, Ordering::Relaxed);
+        self.turn.served.notify_all();
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
                     shared.unlock_writer();
                 });
             }
-            let asked = || shared.turn.hungry.load(Ordering::SeqCst);
+            let asked = || shared.turn.starved.load(Ordering::SeqCst);
             for _ in 0..100 {
                 if asked() < OTHERS {
                     thread::sleep(LONG);
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn nobody_takes_a_free_lock_past_one_who_waits() {
         let shared = Shared::private(8);
-        let hungry = shared.turn.ask();
+        let starved = shared.turn.ask();
         assert!(shared.try_lock_writer().expect("try").is_none());
         let in_turn = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -113,7 +113,7 @@ mod tests {
             });
             thread::sleep(Duration::from_millis(20));
             in_turn.store(true, Ordering::SeqCst);
-            drop(hungry);
+            drop(starved);
         });
         assert_eq!(shared.try_lock_writer().expect("try"), Some(false));
         shared.unlock_writer();

@@ -62,10 +62,14 @@ impl Space {
 
     /// Takes the lowest run of free pages that ends at page `end` or before.
     pub(crate) fn take_below(&mut self, pages: u64, end: u64) -> Option<u64> {
+        // A damaged reference can name a large value of no bytes.
+        if pages == 0 {
+            return None;
+        }
         let cold = self.free.find_run(pages, 0, Within::Cold);
         let hot = self.free.find_run(pages, 0, Within::Hot);
         let first = cold.into_iter().chain(hot).min()?;
-        if pages == 0 || first.saturating_add(pages) > end {
+        if first.saturating_add(pages) > end {
             return None;
         }
         self.free.remove(first, pages);

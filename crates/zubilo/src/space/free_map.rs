@@ -16,7 +16,7 @@ use super::bits::{BitSet, WORD};
 pub(super) const GROUP: u64 = 512;
 /// Groups in a block.
 const GROUPS_PER_BLOCK: usize = 128;
-/// Runs are told apart by length up to here; longer ones are measured when one is asked for.
+/// Runs are listed by length up to here; longer ones are measured when one is asked for.
 pub(super) const RUN_CAP: u64 = GROUP;
 
 #[derive(Clone, Copy, Default)]

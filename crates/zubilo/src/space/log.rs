@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::num::{PageNo, load_u64};
 
 /// Bytes of the log that fit a meta page.
-pub(crate) const TAIL_MAX: usize = 3256;
+pub(crate) const TAIL_MAX: usize = 3216;
 /// A segment starts with the reference to the one before, the bytes of all segments before, and the
 /// length of its own part of the log. Zeros fill its last page.
 const HEAD: usize = 48;
@@ -102,7 +102,7 @@ pub(crate) trait SegmentReader<'p> {
 
 /// Where segments go.
 pub(crate) trait SegmentWriter {
-    /// Takes pages and makes the file reach behind them.
+    /// Takes pages and makes the file reach past them.
     fn place(&mut self, space: &mut Space, pages: u64) -> Result<Vec<Extent>>;
 
     /// Writes whole pages.
@@ -347,6 +347,11 @@ impl FreeSpaceLog {
             root.push(&delta);
         }
         Ok(self.pages() - before)
+    }
+
+    /// The commit that wrote the base; 0: the log begins with an empty store.
+    pub(crate) fn base(&self) -> u64 {
+        self.segments.first().map_or(0, |segment| segment.txn)
     }
 
     /// Whether a base is due in place of one more segment with so many bytes of deltas.

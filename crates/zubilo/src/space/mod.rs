@@ -7,7 +7,7 @@
 //!
 //! This module owns the *space map*, which knows of every page below `end` whether it is used, retired
 //! (replaced, but still seen), or free, and the *free-space log*, from which the map is loaded. It knows
-//! no file, lock or clock. `docs/free-space.md` tells the whole story with figures; read in the order
+//! no file, lock or clock. `docs/free-space.md` has the whole story with figures; read in the order
 //! `mod`, `alloc`, `log`, `replay`, `codec`, `free_map`, `bits`.
 //!
 //! Invariants:
@@ -196,6 +196,15 @@ impl Space {
     /// Pages that a pinned snapshot still sees.
     pub(crate) fn retired_pages(&self) -> u64 {
         self.retired.ones()
+    }
+
+    /// Pages that would come free if the snapshot `pin` were pinned no longer.
+    pub(crate) fn held_by(&self, pin: u64) -> u64 {
+        let below = &self.pins[..self.pins.partition_point(|&other| other < pin)];
+        let bucket = self.buckets.binary_search_by_key(&pin, |bucket| bucket.pin);
+        let entries = bucket.map_or(&[][..], |at| &self.buckets[at].entries);
+        let freed = entries.iter().filter(|entry| greatest_pin(below, entry).is_none());
+        freed.map(|entry| entry.count).sum()
     }
 
     /// Whether the page may be taken.

@@ -5,8 +5,8 @@ use crate::page::{self, NormBuf, Order, SearchKey};
 
 use super::Tree;
 
-/// Room for a value of `len` bytes under `key` behind all records, if the last change was made in
-/// the last leaf, and `key` surely comes behind it and fits. Else `None`, and nothing is changed.
+/// Room for a value of `len` bytes under `key` after all records, if the last change was made in
+/// the last leaf, and `key` surely comes after it and fits. Else `None`, and nothing is changed.
 #[inline]
 pub(crate) fn append<'w>(
     ws: &'w mut Workspace,

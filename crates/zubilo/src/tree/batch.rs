@@ -2,13 +2,16 @@
 //! overlap with those of the others.
 
 use crate::error::Result;
-use crate::page::{self, Order, SearchKey};
+use crate::page::quick::{self, ByteKey, Level};
+use crate::page::{self, Leaf, Order, SearchKey};
 
-use super::lookup::{self, branch_at, leaf_of, value_of};
-use super::{Pages, Ref, TreeDesc};
+use super::lookup::{self, value_of};
+use super::{Located, Pages, Ref, TreeDesc};
 
 /// Keys that descend together: enough to cover a miss to memory, few enough to stay in L1.
 pub(crate) const GROUP: usize = 32;
+/// No record begins there: it is past the end of every page.
+const NOWHERE: usize = u32::MAX as usize;
 /// Keys in a reversed order descend together up to this length; integers are not longer.
 const SHORT: usize = 8;
 
@@ -95,12 +98,10 @@ fn get_group<'p, 'k, P: Pages<'p>>(
     key_of: impl Fn(usize, &'k [u8]) -> SearchKey<'k>,
     mut found: impl FnMut(usize, Option<&'p [u8]>),
 ) -> Result<()> {
-    let mut seekers = [Seeker { at: desc.root, page: &[], record: usize::MAX }; GROUP];
-    for level in (1..desc.depth).rev() {
+    let mut seekers = [Seeker { at: desc.root, page: &[], record: NOWHERE }; GROUP];
+    for level in Level::of_branches(desc.depth) {
         for (i, (s, key)) in seekers.iter_mut().zip(keys).enumerate() {
-            let branch = branch_at(pages, s.at, level)?;
-            let child = branch.search(order, &key_of(i, key)).map_err(s.at.damaged())?;
-            s.at = Ref(branch.child(child).map_err(s.at.damaged())?);
+            s.at = Ref(lookup::way(pages, s.at, level, order, &key_of(i, key))?.child);
         }
         // Together: the CPU waits for the translation of each address, but has several under way
         // where they follow one another closely.
@@ -109,32 +110,32 @@ fn get_group<'p, 'k, P: Pages<'p>>(
     // The last level in two passes: positions first (asking for the records), then the records.
     for (i, (s, key)) in seekers.iter_mut().zip(keys).enumerate() {
         s.page = pages.page(s.at)?;
-        let leaf = leaf_of(s.at, s.page)?;
-        if let Some(record) = leaf.likely(&key_of(i, key)) {
+        let key = key_of(i, key);
+        if let Ok(record) = quick::place(s.page, &ByteKey::new(key.norm())) {
             s.record = record;
             page::touch(s.page, record);
         }
     }
     for (i, (s, key)) in seekers.iter().zip(keys).enumerate() {
-        let value = match page::entry_at(s.page, s.record) {
-            Ok(entry) if page::same(entry.key, key) => Some(value_of(pages, s.at, &entry)?),
-            _ => find_again(pages, order, s, key_of(i, key))?,
+        let value = match quick::value_at(s.page, s.record, &ByteKey::new(key)) {
+            Some(value) => Some(value),
+            None => find_again(pages, order, s, key_of(i, key))?,
         };
         found(i, value);
     }
     Ok(())
 }
 
-/// The key is not there, or shares its head with others, or the page has no heads.
-#[cold]
+/// The key is not there, or shares its head with others, or its value is elsewhere.
+#[inline(never)]
 fn find_again<'p, P: Pages<'p>>(
     pages: &P,
     order: &Order,
     seeker: &Seeker<'p>,
     key: SearchKey<'_>,
 ) -> Result<Option<&'p [u8]>> {
-    let leaf = leaf_of(seeker.at, seeker.page)?;
-    match leaf.find(order, &key).map_err(seeker.at.damaged())? {
+    let leaf = Located::new(seeker.at, Leaf::on_level_0(seeker.page))?;
+    match leaf.find(order, &key)? {
         Some(entry) => value_of(pages, seeker.at, &entry).map(Some),
         None => Ok(None),
     }

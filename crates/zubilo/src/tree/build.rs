@@ -5,7 +5,8 @@
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
-use crate::page::{self, Damage, Kind, Order, ValueKind, branch, header, leaf, packed};
+use crate::page::row::Rules;
+use crate::page::{self, Damage, Kind, NewValue, Order, ValueKind, branch, header, leaf, packed};
 
 use super::run::{self, RUN_REF_SIZE};
 use super::{Ref, RunRef, TreeDesc, TreeOptions};
@@ -81,9 +82,8 @@ impl Open {
     /// Begins a branch with its first child.
     fn begin(
         &mut self,
-        desc: &TreeDesc,
+        (desc, custom): (&TreeDesc, bool),
         level: u8,
-        plain: bool,
         separator: &[u8],
         child: Child,
     ) -> Result<()> {
@@ -91,7 +91,8 @@ impl Open {
         self.first_separator = separator.to_vec();
         (self.count, self.records) = (0, 0);
         let counted = desc.options.is_counted();
-        branch::init_with(&mut self.page, level, desc.table, plain, counted, child.number);
+        branch::init(&mut self.page, level, desc.table, custom, counted);
+        branch::set_first(&mut self.page, child.number).map_err(damaged)?;
         self.added(desc, child)
     }
 
@@ -150,17 +151,17 @@ impl Builder {
 
     fn fresh_leaf(&mut self) {
         self.leaf.fill(0);
-        let (table, plain) = (self.desc.table, self.order.is_plain());
+        let (table, custom) = (self.desc.table, self.order.is_custom());
         let size = usize::from(self.desc.item_size);
         // A size that cannot be packed is refused when the first item is added.
-        if !(self.desc.options.is_packed() && packed::init(&mut self.leaf, table, plain, size)) {
-            header::init(&mut self.leaf, Kind::Leaf, 0, table, plain);
+        if !(self.desc.is_packed() && packed::init(&mut self.leaf, table, custom, size)) {
+            header::init(&mut self.leaf, Kind::Leaf, 0, table, custom);
         }
         self.leaf_count = 0;
         self.leaf_records = 0;
     }
 
-    /// Adds an item to a tree of packed leaves, behind all others.
+    /// Adds an item to a tree of packed leaves, after all others.
     pub(crate) fn add_item(&mut self, out: &mut Output<'_>, item: &[u8]) -> Result<()> {
         if !packed::insert(&mut self.leaf, self.leaf_count, item).map_err(damaged)? {
             self.end_leaf(out)?;
@@ -192,7 +193,7 @@ impl Builder {
         self.add(out, key, ValueKind::Tree, &values.to_bytes(), values.entries)
     }
 
-    /// Adds a record of so many values behind all others; the bytes are those that stand in the leaf.
+    /// Adds a record of so many values after all others; the bytes are those of the leaf.
     pub(crate) fn add(
         &mut self,
         out: &mut Output<'_>,
@@ -228,21 +229,17 @@ impl Builder {
 
     fn try_add(&mut self, key: &[u8], kind: ValueKind, value: &[u8]) -> Result<bool> {
         let align = usize::from(self.desc.options.align);
-        let i = self.leaf_count;
-        let place = leaf::insert(&mut self.leaf, i, &self.order, key, kind, value.len(), align);
-        match place.map_err(damaged)? {
-            Some(to) => {
-                to.copy_from_slice(value);
-                self.leaf_count += 1;
-                Ok(true)
-            }
-            None => Ok(false),
-        }
+        let rules = Rules::of_leaves(&self.order, align);
+        let value = NewValue::of(kind, value);
+        let fits = leaf::insert(&mut self.leaf, self.leaf_count, &rules, key, value);
+        let fits = fits.map_err(damaged)?;
+        self.leaf_count += usize::from(fits);
+        Ok(fits)
     }
 
     fn end_leaf(&mut self, out: &mut Output<'_>) -> Result<()> {
         let align = usize::from(self.desc.options.align);
-        if !self.desc.options.is_packed() {
+        if !self.desc.is_packed() {
             leaf::rebuild(&mut self.leaf, &self.order, align).map_err(damaged)?;
         }
         let number = out.page(&mut self.leaf)?;
@@ -262,22 +259,22 @@ impl Builder {
         separator: &[u8],
         child: Child,
     ) -> Result<()> {
-        let (level, desc, plain) = (up as u8 + 1, self.desc, self.order.is_plain());
+        let (level, desc, custom) = (up as u8 + 1, self.desc, self.order.is_custom());
         let Some(open) = self.branches.get_mut(up) else {
             let mut open = Open::new(out.page_size);
-            open.begin(&desc, level, plain, separator, child)?;
+            open.begin((&desc, custom), level, separator, child)?;
             self.branches.push(open);
             return Ok(());
         };
         let i = open.count;
-        let room = branch::insert(&mut open.page, i, &self.order, separator, child.number);
+        let room = branch::insert(&mut open.page, i, separator, child.number);
         if room.map_err(damaged)? {
             return open.added(&desc, child);
         }
         let full = Child { number: out.page(&mut open.page)?, records: open.records };
         self.desc.branch_pages += 1;
         let first = std::mem::take(&mut open.first_separator);
-        open.begin(&desc, level, plain, separator, child)?;
+        open.begin((&desc, custom), level, separator, child)?;
         self.add_child(out, up + 1, &first, full)
     }
 

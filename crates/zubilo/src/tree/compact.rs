@@ -10,12 +10,11 @@ use std::time::Instant;
 
 use crate::dirty::Workspace;
 use crate::error::Result;
-use crate::page::{Branch, Damage, HEADER, Items, LeafPage, ValueKind, branch, header, leaf};
+use crate::page::row::Node;
+use crate::page::{Damage, HEADER, ValueKind, branch, header, leaf};
 
-use super::insert::{broken_path, touch_path};
-use super::lookup::{branch_at, descend_items, leaf_at};
-use super::pairs::store_tree;
-use super::remove::rebalance;
+use super::insert::{TreeMut, broken_path, touch_path};
+use super::lookup::{descend_first, descend_leaf};
 use super::repack::pack_children;
 use super::values::tree_of;
 use super::{Pages, Path, Ref, RunRef, Tree, TreeDesc};
@@ -36,17 +35,17 @@ pub(crate) fn room_of(page_size: usize, percent: u8) -> usize {
 
 /// How far a walk through a tree has come.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spot {
+pub(crate) struct Resume {
     /// 0: what records hold outside their leaves; above: the children of the branches on this level.
     level: u8,
     /// Where to go on; at the first key of all if there is none.
     key: Option<Vec<u8>>,
     /// How far the walk has come in the tree of values under `key`.
-    inner: Option<Box<Spot>>,
+    inner: Option<Box<Resume>>,
 }
 
 /// What a part may do, and has done.
-pub(crate) struct Meter {
+pub(crate) struct Budget {
     /// Bytes to be written, at which the part ends.
     pub(crate) bytes_max: u64,
     pub(crate) deadline: Option<Instant>,
@@ -62,7 +61,7 @@ pub(crate) struct Meter {
     pub(crate) run_bytes: u64,
 }
 
-impl Meter {
+impl Budget {
     /// Whether the part has done enough.
     pub(crate) fn is_spent(&self, ws: &Workspace) -> bool {
         ws.dirty_bytes() + self.run_bytes >= self.bytes_max
@@ -80,21 +79,21 @@ pub(crate) trait LowerRun {
 pub(crate) struct Part<'w> {
     pub(crate) ws: &'w mut Workspace,
     pub(crate) task: Task,
-    pub(crate) meter: &'w mut Meter,
+    pub(crate) budget: &'w mut Budget,
     pub(crate) runs: &'w mut dyn LowerRun,
 }
 
 impl Part<'_> {
     /// Whether this part has done enough.
     pub(super) fn is_spent(&self) -> bool {
-        self.meter.is_spent(self.ws)
+        self.budget.is_spent(self.ws)
     }
 
     /// Counts a page that was looked at. A damaged tree may lead in circles from part to part.
     pub(super) fn see(&mut self, at: Ref) -> Result<()> {
-        self.meter.seen += 1;
-        let left = self.meter.pages_left.checked_sub(1);
-        self.meter.pages_left =
+        self.budget.seen += 1;
+        let left = self.budget.pages_left.checked_sub(1);
+        self.budget.pages_left =
             left.ok_or_else(|| at.damaged()(Damage("a tree with more pages than the store")))?;
         Ok(())
     }
@@ -116,47 +115,48 @@ pub(super) fn verified(ws: &Workspace, at: Ref) -> Result<()> {
     }
 }
 
-/// The same for all pages on the way to a key.
-pub(crate) fn verify_way(ws: &Workspace, tree: &Tree, key: &[u8]) -> Result<()> {
+/// The path to a key, all pages of it verified.
+pub(crate) fn verified_path(ws: &Workspace, tree: &Tree, key: &[u8]) -> Result<Path> {
     let mut path = Path::default();
-    descend_items(&ws.view(), &tree.desc, &tree.order, key, &mut path)?;
-    path.steps().iter().try_for_each(|step| verified(ws, step.page))
+    descend_leaf::<_, Node<'_>>(&ws.view(), &tree.desc, &tree.order, key, &mut path)?;
+    path.steps().iter().try_for_each(|step| verified(ws, step.page))?;
+    Ok(path)
 }
 
-/// The same for the neighbours of the pages of a path down to step `d`, which may be joined with them.
+/// Verifies the neighbours of the pages of a path down to step `d`, which may be joined with them.
 fn verify_beside(ws: &Workspace, path: &Path, d: usize) -> Result<()> {
     for (up, step) in path.steps().iter().enumerate().take(d) {
-        let branch = branch_at(&ws.view(), step.page, (path.len() - 1 - up) as u8)?;
+        let branch = ws.view().branch(step.page, (path.len() - 1 - up) as u8)?;
         let i = step.index as usize;
         for i in [i.checked_sub(1), Some(i + 1).filter(|i| *i < branch.count())] {
             let Some(i) = i else { continue };
-            verified(ws, Ref(branch.child(i).map_err(step.page.damaged())?))?;
+            verified(ws, branch.child(i)?)?;
         }
     }
     Ok(())
 }
 
-/// Goes on with the walk from `spot`; true at the end of the tree.
-pub(crate) fn advance(part: &mut Part<'_>, tree: &mut Tree, spot: &mut Spot) -> Result<bool> {
+/// Goes on with the walk from `resume`; true at the end of the tree.
+pub(crate) fn advance(part: &mut Part<'_>, tree: &mut Tree, resume: &mut Resume) -> Result<bool> {
     tree.finger.reset();
     loop {
         let highest = match part.task {
             Task::Pack(_) => tree.desc.depth.saturating_sub(1),
             Task::Lower(_) => tree.desc.depth.min(1),
         };
-        if spot.level > highest {
+        if resume.level > highest {
             return Ok(true);
         }
-        let done = match (spot.level, part.task) {
+        let done = match (resume.level, part.task) {
             (0, task) if !holds(&tree.desc, task) => true,
-            (0, _) => contents(part, tree, spot)?,
-            (level, Task::Pack(room)) => pack_level(part, tree, level, room, &mut spot.key)?,
-            (_, Task::Lower(_)) => lower_pages(part, tree, &mut spot.key)?,
+            (0, _) => contents(part, tree, resume)?,
+            (level, Task::Pack(room)) => pack_level(part, tree, level, room, &mut resume.key)?,
+            (_, Task::Lower(_)) => lower_pages(part, tree, &mut resume.key)?,
         };
         if !done {
             return Ok(false);
         }
-        *spot = Spot { level: spot.level + 1, ..Spot::default() };
+        *resume = Resume { level: resume.level + 1, ..Resume::default() };
     }
 }
 
@@ -166,14 +166,17 @@ fn holds(desc: &TreeDesc, task: Task) -> bool {
     trees || (matches!(task, Task::Lower(_)) && desc.run_pages > 0)
 }
 
-/// The way to a key, or to the first of all.
+/// The path to a key, or to the first of all.
 fn path_to(part: &mut Part<'_>, tree: &Tree, key: Option<&[u8]>) -> Result<Path> {
     let mut path = Path::default();
     match key {
         Some(key) => {
-            descend_items(&part.ws.view(), &tree.desc, &tree.order, key, &mut path)?;
+            descend_leaf::<_, Node<'_>>(&part.ws.view(), &tree.desc, &tree.order, key, &mut path)?;
         }
-        None => first_below(part.ws, tree.desc.root, tree.desc.depth.saturating_sub(1), &mut path)?,
+        None => {
+            let level = tree.desc.depth.saturating_sub(1);
+            descend_first(&part.ws.view(), tree.desc.root, level, &mut path)?;
+        }
     }
     if let Some(step) = path.last() {
         part.see(step.page)?;
@@ -181,36 +184,21 @@ fn path_to(part: &mut Part<'_>, tree: &Tree, key: Option<&[u8]>) -> Result<Path>
     Ok(path)
 }
 
-/// Goes down along the first children.
-fn first_below(ws: &Workspace, mut at: Ref, level: u8, path: &mut Path) -> Result<()> {
-    let view = ws.view();
-    for level in (1..=level).rev() {
-        let branch = branch_at(&view, at, level)?;
-        path.push(at, 0, branch.count());
-        at = Ref(branch.child(0).map_err(at.damaged())?);
-    }
-    let leaf = Items::parse(view.page(at)?).map_err(at.damaged())?;
-    path.push(at, 0, leaf.count());
-    Ok(())
-}
-
 /// The first key under a page on this level.
 fn first_key(ws: &Workspace, at: Ref, level: u8) -> Result<Vec<u8>> {
     let mut path = Path::default();
-    first_below(ws, at, level, &mut path)?;
+    descend_first(&ws.view(), at, level, &mut path)?;
     let leaf = path.last().ok_or_else(broken_path)?.page;
-    let items = Items::parse(ws.view().page(leaf)?).map_err(leaf.damaged())?;
-    items.key(0).map(<[u8]>::to_vec).map_err(leaf.damaged())
+    ws.view().node(leaf, 0)?.key(0).map(<[u8]>::to_vec)
 }
 
-/// The first key behind the page at step `d` of a path.
+/// The first key after the page at step `d` of a path.
 fn next_key(ws: &Workspace, path: &Path, d: usize) -> Result<Option<Vec<u8>>> {
     for (up, step) in path.steps().iter().enumerate().take(d).rev() {
         if step.index + 1 < step.count {
             let level = (path.len() - 1 - up) as u8;
-            let branch = branch_at(&ws.view(), step.page, level)?;
-            let child = branch.child(step.index as usize + 1).map_err(step.page.damaged())?;
-            return first_key(ws, Ref(child), level - 1).map(Some);
+            let child = ws.view().branch(step.page, level)?.child(step.index as usize + 1)?;
+            return first_key(ws, child, level - 1).map(Some);
         }
     }
     Ok(None)
@@ -257,20 +245,19 @@ fn pack_level(
         let mut path = path_to(part, tree, key.as_deref())?;
         let d = path.len() - 1 - usize::from(level);
         let next = next_key(part.ws, &path, d)?;
-        let saved = part.meter.saved;
+        let saved = part.budget.saved;
         let stopped = pack_children(part, tree, &mut path, d, room)?;
         let parent = path.steps()[d].page;
         let rest = match stopped {
             Some(i) => {
-                let branch = branch_at(&part.ws.view(), parent, level)?;
-                let child = Ref(branch.child(i).map_err(parent.damaged())?);
+                let child = part.ws.view().branch(parent, level)?.child(i)?;
                 Some(first_key(part.ws, child, level - 1)?)
             }
             None => None,
         };
-        if part.meter.saved > saved {
+        if part.budget.saved > saved {
             verify_beside(part.ws, &path, d)?;
-            rebalance(part.ws, tree, &path, d)?;
+            TreeMut { ws: part.ws, tree, path }.rebalance(d)?;
         }
         if let Some(at_end) = go_on(part, tree, key, rest, next)? {
             return Ok(at_end);
@@ -279,7 +266,7 @@ fn pack_level(
     Ok(true)
 }
 
-/// From one branch to the next: keeps the key to go on from, `rest` inside this branch or `next` behind
+/// From one branch to the next: keeps the key to go on from, `rest` inside this branch or `next` after
 /// it. Says whether the tree is at its end, if the part ends here.
 fn go_on(
     part: &Part<'_>,
@@ -302,7 +289,7 @@ fn lower_pages(part: &mut Part<'_>, tree: &mut Tree, key: &mut Option<Vec<u8>>) 
             if let Some(root) = path.last().filter(|root| part.is_beyond(root.page)) {
                 verified(part.ws, root.page)?;
                 touch_path(part.ws, tree, &mut path)?;
-                part.meter.moved += 1;
+                part.budget.moved += 1;
             }
             return Ok(true);
         };
@@ -310,7 +297,7 @@ fn lower_pages(part: &mut Part<'_>, tree: &mut Tree, key: &mut Option<Vec<u8>>) 
         for i in 0..=d {
             if part.is_beyond(path.steps()[i].page) {
                 touch_until(part.ws, tree, &mut path, i)?;
-                part.meter.moved += 1;
+                part.budget.moved += 1;
             }
         }
         let rest = lower_children(part, tree, &mut path, d)?;
@@ -331,52 +318,47 @@ fn lower_children(
     let count = step.count as usize;
     for i in step.index as usize..count {
         let parent = path.steps()[d].page;
-        let branch = Branch::new(part.ws.view().page(parent)?).map_err(parent.damaged())?;
-        let child = Ref(branch.child(i).map_err(parent.damaged())?);
+        let child = part.ws.view().branch(parent, 1)?.child(i)?;
         part.see(child)?;
         if !part.is_beyond(child) {
             continue;
         }
         touch_until(part.ws, tree, path, d)?;
         let parent = path.steps()[d].page;
-        let slot = parent.slot().ok_or_else(broken_path)?;
         verified(part.ws, child)?;
         let moved = Ref::dirty(part.ws.touch(child)?);
-        let page = part.ws.page_mut(slot)?;
-        branch::set_child(page, i, moved.0).map_err(parent.damaged())?;
-        part.meter.moved += 1;
+        part.ws.edit(parent, |page| branch::set_child(page, i, moved.0))?;
+        part.budget.moved += 1;
         if part.is_spent() && i + 1 < count {
-            let branch = Branch::new(part.ws.view().page(parent)?).map_err(parent.damaged())?;
-            let next = branch.child(i + 1).map_err(parent.damaged())?;
-            return first_key(part.ws, Ref(next), 0).map(Some);
+            let next = part.ws.view().branch(parent, 1)?.child(i + 1)?;
+            return first_key(part.ws, next, 0).map(Some);
         }
     }
     Ok(None)
 }
 
 /// Looks after what records hold outside their leaves; true at the end.
-fn contents(part: &mut Part<'_>, tree: &mut Tree, spot: &mut Spot) -> Result<bool> {
+fn contents(part: &mut Part<'_>, tree: &mut Tree, resume: &mut Resume) -> Result<bool> {
     loop {
-        let mut path = path_to(part, tree, spot.key.as_deref())?;
+        let mut path = path_to(part, tree, resume.key.as_deref())?;
         let Some(step) = path.last().copied() else { return Ok(true) };
         let next = next_key(part.ws, &path, path.len() - 1)?;
         for i in step.index as usize..step.count as usize {
             if let Some(last) = path.last_mut() {
                 last.index = i as u32;
             }
-            if !content(part, tree, &mut path, spot)? {
+            if !content(part, tree, &mut path, resume)? {
                 return Ok(false);
             }
             if part.is_spent() && i + 1 < step.count as usize {
                 let at = path.last().ok_or_else(broken_path)?.page;
-                let leaf = leaf_at(&part.ws.view(), at)?;
-                spot.key = Some(leaf.key(i + 1).map_err(at.damaged())?.to_vec());
+                resume.key = Some(part.ws.view().leaf(at)?.key(i + 1)?.to_vec());
                 return Ok(false);
             }
         }
-        forward(tree, spot.key.as_deref(), next.as_deref())?;
+        forward(tree, resume.key.as_deref(), next.as_deref())?;
         let at_end = next.is_none();
-        spot.key = next;
+        resume.key = next;
         if at_end || part.is_spent() {
             return Ok(at_end);
         }
@@ -385,13 +367,18 @@ fn contents(part: &mut Part<'_>, tree: &mut Tree, spot: &mut Spot) -> Result<boo
 
 /// Looks after what the record at the end of a path holds; false if the part has done enough before
 /// its end.
-fn content(part: &mut Part<'_>, tree: &mut Tree, path: &mut Path, spot: &mut Spot) -> Result<bool> {
+fn content(
+    part: &mut Part<'_>,
+    tree: &mut Tree,
+    path: &mut Path,
+    resume: &mut Resume,
+) -> Result<bool> {
     let step = *path.last().ok_or_else(broken_path)?;
     let (at, i) = (step.page, step.index as usize);
-    let entry = leaf_at(&part.ws.view(), at)?.entry(i).map_err(at.damaged())?;
+    let entry = part.ws.view().leaf(at)?.entry(i)?;
     match (entry.kind, part.task) {
         (ValueKind::Run, Task::Lower(end)) => {
-            let run = RunRef::load(entry.value).map_err(at.damaged())?;
+            let run = RunRef::of(at, entry.value)?;
             let last = run.first.saturating_add(run.pages(part.ws.page_shift()));
             if run.slot().is_none() && last > end {
                 lower_run(part, tree, path, &run)?;
@@ -400,19 +387,20 @@ fn content(part: &mut Part<'_>, tree: &mut Tree, path: &mut Path, spot: &mut Spo
         }
         (ValueKind::Tree, _) if tree.desc.options.has_duplicates() => {
             let desc = tree_of(&part.ws.view(), at, entry.value)?;
-            let same = spot.key.as_deref() == Some(entry.key);
-            let mut inner = spot.inner.take().filter(|_| same).unwrap_or_default();
+            let same = resume.key.as_deref() == Some(entry.key);
+            let mut inner = resume.inner.take().filter(|_| same).unwrap_or_default();
             let key = entry.key.to_vec();
             let mut values = Tree::new(desc, tree.values.clone(), tree.values.clone());
             let done = advance(part, &mut values, &mut inner)?;
             if values.desc != desc {
                 let d = path.len() - 1;
                 touch_until(part.ws, tree, path, d)?;
-                store_tree(part.ws, tree, path.clone(), &desc, &values.desc)?;
+                TreeMut { ws: part.ws, tree, path: path.clone() }
+                    .store_tree(&desc, &values.desc)?;
                 tree.finger.reset();
             }
             if !done {
-                (spot.key, spot.inner) = (Some(key), Some(inner));
+                (resume.key, resume.inner) = (Some(key), Some(inner));
             }
             Ok(done)
         }
@@ -425,13 +413,11 @@ fn lower_run(part: &mut Part<'_>, tree: &mut Tree, path: &mut Path, run: &RunRef
     let step = *path.last().ok_or_else(broken_path)?;
     let pages = run.pages(part.ws.page_shift());
     let Some(moved) = part.runs.lower(part.ws, step.page, run)? else { return Ok(()) };
-    part.meter.run_bytes += run.len;
-    part.meter.moved += pages;
+    part.budget.run_bytes += run.len;
+    part.budget.moved += pages;
     let d = path.len() - 1;
     touch_until(part.ws, tree, path, d)?;
     part.ws.drop_run(run)?;
     let at = path.last().ok_or_else(broken_path)?.page;
-    let slot = at.slot().ok_or_else(broken_path)?;
-    let value = leaf::value_mut(part.ws.page_mut(slot)?, step.index as usize);
-    moved.store(value.map_err(at.damaged())?).map_err(at.damaged())
+    part.ws.edit(at, |page| moved.store(leaf::value_mut(page, step.index as usize)?))
 }

@@ -14,8 +14,7 @@ pub(crate) const MAX_DEPTH: usize = 32;
 
 /// The table keeps many sorted values under a key.
 pub(crate) const FLAG_DUPLICATES: u16 = 1;
-/// All values of the table have one size. Without `FLAG_DUPLICATES`: a tree of such values, whose
-/// leaves are packed.
+/// All values of the table have one size. Without `FLAG_DUPLICATES`: a tree of such values.
 pub(crate) const FLAG_FIXED: u16 = 2;
 /// Order of the values, coded as that of the keys.
 const VALUE_ORDER_SHIFT: u32 = 2;
@@ -74,12 +73,6 @@ impl TreeOptions {
     #[inline]
     pub(crate) fn is_counted(&self) -> bool {
         self.flags & FLAG_COUNTED != 0
-    }
-
-    /// Leaves are packed: the keys are all there is, and of one size.
-    #[inline]
-    pub(crate) fn is_packed(&self) -> bool {
-        self.flags & (FLAG_DUPLICATES | FLAG_FIXED) == FLAG_FIXED
     }
 
     /// Code of the order of values.
@@ -162,9 +155,21 @@ impl TreeDesc {
         }
     }
 
+    /// The tree of one key's values: its leaves are packed.
+    #[inline]
+    pub(crate) fn is_packed(&self) -> bool {
+        self.table & OF_VALUES != 0
+    }
+
     /// Pages of the tree itself.
     pub(crate) fn pages(&self) -> u64 {
         self.leaf_pages.saturating_add(self.branch_pages)
+    }
+
+    /// Counts pages that were added to the tree, or taken away.
+    pub(super) fn count_pages(&mut self, leaves: bool, by: i64) {
+        let pages = if leaves { &mut self.leaf_pages } else { &mut self.branch_pages };
+        *pages = pages.saturating_add_signed(by);
     }
 
     /// An empty tree for the values of one key of this table.

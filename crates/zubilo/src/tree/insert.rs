@@ -1,4 +1,4 @@
-//! Putting an entry into a tree: find the leaf, make the way to it changeable, insert, split.
+//! Putting an entry into a tree: find the leaf, make the path to it changeable, insert, split.
 
 use std::cmp::Ordering;
 
@@ -6,17 +6,18 @@ use crate::dirty::Workspace;
 use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::page::{
-    FLAG_DIRTY_RUNS, Kind, Leaf, NormBuf, SearchKey, Set, ValueKind, branch, header, leaf, packed,
+    FLAG_DIRTY_RUNS, Kind, NewValue, NormBuf, Packed, SearchKey, ValueKind, branch, header, leaf,
+    packed,
 };
 
-use super::cursor::Cursor;
 use super::lookup::descend_to_change;
-use super::remove::drop_tree;
-use super::siblings::{self, Entry};
+use super::place::{self, TreeView};
+use super::run::RUN_REF_SIZE;
+use super::siblings::Entry;
 use super::values::tree_of;
-use super::{Pages, Path, Ref, RunRef, Tree, TreeDesc};
+use super::{Located, Pages, Path, Ref, RunRef, Tree, TreeDesc};
 
-/// The way to the leaf of the last change, valid while nothing else changed the tree.
+/// The path to the leaf of the last change, valid while nothing else changed the tree.
 #[derive(Clone, Default)]
 pub(crate) struct Finger {
     path: Path,
@@ -26,7 +27,7 @@ pub(crate) struct Finger {
 }
 
 impl Finger {
-    /// Forgets the way, after any change made without it.
+    /// Forgets the path, after any change made without it.
     pub(crate) fn reset(&mut self) {
         self.live = false;
     }
@@ -47,7 +48,7 @@ impl Finger {
 /// Where an entry was stored: a dirty leaf and the index in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    pub(crate) slot: u32,
+    pub(crate) at: Ref,
     pub(crate) index: usize,
 }
 
@@ -62,91 +63,178 @@ pub(crate) enum Put {
     Exists,
 }
 
-/// The value of an entry to be stored.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape<'v> {
-    pub(super) kind: ValueKind,
-    /// Bytes in the leaf.
-    pub(super) len: usize,
-    /// What they are; empty when the caller fills the place.
-    bytes: &'v [u8],
+/// A tree in the course of a change: its pages, its description, and the path to where it changes.
+///
+/// Before a page of the path is changed the path is touched: each of its pages is then one that the
+/// running level may change.
+pub(crate) struct TreeMut<'t> {
+    pub(crate) ws: &'t mut Workspace,
+    pub(crate) tree: &'t mut Tree,
+    pub(crate) path: Path,
 }
 
-impl<'v> Shape<'v> {
-    /// A value that is known.
-    #[inline]
-    pub(crate) fn of(kind: ValueKind, bytes: &'v [u8]) -> Shape<'v> {
-        Shape { kind, len: bytes.len(), bytes }
-    }
-
-    /// Room for a value, which the caller fills.
-    #[inline]
-    pub(crate) fn room(kind: ValueKind, len: usize) -> Shape<'v> {
-        Shape { kind, len, bytes: &[] }
-    }
-
-    #[inline]
-    pub(super) fn store(&self, to: &mut [u8]) {
-        if let Some(to) = to.get_mut(..self.bytes.len()) {
-            to.copy_from_slice(self.bytes);
-        }
-    }
-}
-
-/// Makes room for a value under `key`. With `overwrite` false an existing key is left alone.
+/// Puts a value, or room for one, under `key`. With `overwrite` false an existing key is left alone.
 pub(crate) fn put(
     ws: &mut Workspace,
     tree: &mut Tree,
     key: &[u8],
-    shape: Shape<'_>,
+    value: NewValue<'_>,
     overwrite: bool,
 ) -> Result<Put> {
-    if tree.desc.depth == 0 {
-        return first_entry(ws, tree, key, shape).map(Put::Inserted);
+    let mut at = TreeMut::new(ws, tree);
+    if !at.locate(key)? {
+        return at.insert_new(key, value).map(Put::Inserted);
     }
-    let (mut path, found) = locate(ws, tree, key)?;
-    if found && !overwrite {
-        keep_finger(tree, path);
+    if !overwrite {
+        at.keep_finger();
         return Ok(Put::Exists);
     }
-    if !found {
-        return insert_new(ws, tree, path, key, shape).map(Put::Inserted);
-    }
-    touch_path(ws, tree, &mut path)?;
-    tree.desc.modified = ws.txn();
-    replace(ws, tree, path, shape).map(Put::Replaced)
+    at.touch()?;
+    at.tree.desc.modified = at.ws.txn();
+    at.replace(value).map(Put::Replaced)
 }
 
-/// The way to `key` in a tree that is to be changed there, and whether the key is in it. The finger
-/// is taken away: to be kept again when the change is done.
-#[inline(always)]
-pub(super) fn locate(ws: &Workspace, tree: &mut Tree, key: &[u8]) -> Result<(Path, bool)> {
-    let mut buf = NormBuf::default();
-    let key = SearchKey::new(&tree.order, key, &mut buf);
-    let mut path = std::mem::take(&mut tree.finger.path);
-    let found = match try_finger(ws, tree, &mut path, &key)? {
-        Some(found) => found,
-        None => descend_to_change(&ws.view(), &tree.desc, &tree.order, &key, &mut path)?,
+/// Puts a large value, which has pages of its own, under `key`.
+pub(crate) fn put_run(ws: &mut Workspace, tree: &mut Tree, key: &[u8], run: &RunRef) -> Result<()> {
+    let value = NewValue::room(ValueKind::Run, RUN_REF_SIZE);
+    let (Put::Inserted(place) | Put::Replaced(place)) = put(ws, tree, key, value, true)? else {
+        return Ok(());
     };
-    tree.finger.live = false;
-    Ok((path, found))
+    tree.desc.run_pages += run.pages(ws.page_shift());
+    ws.edit(place.at, |page| {
+        if run.slot().is_some() {
+            mark_dirty_runs(page);
+        }
+        run.store(leaf::value_mut(page, place.index)?)
+    })
 }
 
-/// Makes room for a value under a key that is not in the tree, where `locate` ended.
-pub(super) fn insert_new(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    mut path: Path,
-    key: &[u8],
-    shape: Shape<'_>,
-) -> Result<Place> {
-    if tree.desc.depth == 0 {
-        return first_entry(ws, tree, key, shape);
+impl<'t> TreeMut<'t> {
+    /// A tree, and no path yet.
+    #[inline]
+    pub(crate) fn new(ws: &'t mut Workspace, tree: &'t mut Tree) -> TreeMut<'t> {
+        TreeMut { ws, tree, path: Path::default() }
     }
-    touch_path(ws, tree, &mut path)?;
-    tree.desc.modified = ws.txn();
-    tree.desc.entries += 1;
-    insert_at(ws, tree, path, key, shape)
+
+    /// Fills the path with that to `key`; says whether the key is in the tree. The finger is taken away:
+    /// to be kept again when the change is done.
+    #[inline(always)]
+    pub(super) fn locate(&mut self, key: &[u8]) -> Result<bool> {
+        let mut buf = NormBuf::default();
+        let tree = &mut *self.tree;
+        let key = SearchKey::new(&tree.order, key, &mut buf);
+        self.path = std::mem::take(&mut tree.finger.path);
+        let found = match try_finger(self.ws, tree, &mut self.path, &key)? {
+            Some(found) => found,
+            None => {
+                let view = self.ws.view();
+                descend_to_change(&view, &tree.desc, &tree.order, &key, &mut self.path)?
+            }
+        };
+        tree.finger.live = false;
+        Ok(found)
+    }
+
+    /// The path is that of the next change, most likely.
+    pub(super) fn keep_finger(&mut self) {
+        let path = std::mem::take(&mut self.path);
+        self.tree.finger = Finger { path, live: true, last: None };
+    }
+
+    /// The leaf at the end of the path, and the index there.
+    pub(super) fn end(&self) -> Result<(Ref, usize)> {
+        self.path.last().map(|s| (s.page, s.index as usize)).ok_or_else(broken_path)
+    }
+
+    /// Makes each page of the path changeable.
+    pub(super) fn touch(&mut self) -> Result<()> {
+        touch_path(self.ws, self.tree, &mut self.path)
+    }
+
+    /// Puts a value, or room for one, under a key that is not in the tree, where `locate` ended.
+    pub(super) fn insert_new(&mut self, key: &[u8], value: NewValue<'_>) -> Result<Place> {
+        if self.tree.desc.depth == 0 {
+            self.first_leaf()?;
+            self.path.clear();
+            self.path.push(self.tree.desc.root, 0, 0);
+        } else {
+            self.touch()?;
+        }
+        self.tree.desc.modified = self.ws.txn();
+        self.tree.desc.entries += 1;
+        self.insert(key, value)
+    }
+
+    /// Gives an empty tree its first leaf.
+    pub(super) fn first_leaf(&mut self) -> Result<Ref> {
+        let slot = self.ws.new_page()?;
+        let (page, tree) = (self.ws.page_mut(slot)?, &mut *self.tree);
+        let (table, custom) = (tree.desc.table, tree.order.is_custom());
+        if !tree.desc.is_packed() {
+            header::init(page, Kind::Leaf, 0, table, custom);
+        } else if !packed::init(page, table, custom, usize::from(tree.desc.item_size)) {
+            return Err(Error::Invalid("a value of this size does not fit a page"));
+        }
+        tree.desc.root = Ref::dirty(slot);
+        tree.desc.depth = 1;
+        tree.desc.leaf_pages += 1;
+        Ok(tree.desc.root)
+    }
+
+    /// Replaces the value of the entry at the end of the touched path, and drops what it had.
+    fn replace(&mut self, value: NewValue<'_>) -> Result<Place> {
+        let (at, index) = self.end()?;
+        let old = OutOfLine::of(self.ws, self.tree.desc.options.has_duplicates(), at, index)?;
+        self.drop_out_of_line(&old)?;
+        let entries = &mut self.tree.desc.entries;
+        *entries = entries.saturating_sub(old.count().saturating_sub(1));
+        self.set_value(value)
+    }
+
+    /// Gives the entry at the end of the touched path another value.
+    pub(super) fn set_value(&mut self, value: NewValue<'_>) -> Result<Place> {
+        let (at, index) = self.end()?;
+        let rules = self.tree.rules();
+        if self.ws.edit(at, |page| leaf::set_value(page, index, &rules, value))? {
+            self.keep_finger();
+            return Ok(Place { at, index });
+        }
+        // The key as it is stored: in a caller's order another one may equal it.
+        let key = self.ws.view().leaf(at)?.key(index)?.to_vec();
+        self.ws.edit(at, |page| leaf::remove(page, index))?;
+        self.insert(&key, value)
+    }
+
+    /// Inserts at the end of the touched path, splitting if there is no room.
+    fn insert(&mut self, key: &[u8], value: NewValue<'_>) -> Result<Place> {
+        let (at, index) = self.end()?;
+        let (rules, packed) = (self.tree.rules(), self.tree.desc.is_packed());
+        let fits = self.ws.edit(at, |page| match packed {
+            true => packed::insert(page, index, key),
+            false => leaf::insert(page, index, &rules, key, value),
+        })?;
+        if fits {
+            self.keep_finger();
+            return Ok(Place { at, index });
+        }
+        self.overflow(Entry { key, value })
+    }
+
+    /// Drops what an old value occupies outside its leaf.
+    pub(super) fn drop_out_of_line(&mut self, old: &OutOfLine) -> Result<()> {
+        let desc = &mut self.tree.desc;
+        match old {
+            OutOfLine::Nothing | OutOfLine::Set(_) => Ok(()),
+            OutOfLine::Run(run) => {
+                desc.run_pages = desc.run_pages.saturating_sub(run.pages(self.ws.page_shift()));
+                self.ws.drop_run(run)
+            }
+            OutOfLine::Tree(values) => {
+                desc.value_pages = desc.value_pages.saturating_sub(values.pages());
+                super::remove::drop_tree(self.ws, values)
+            }
+        }
+    }
 }
 
 /// The finger's leaf, if `key` surely belongs there.
@@ -164,14 +252,13 @@ fn try_finger(
     if !ws.owns(step.page) {
         return Ok(None);
     }
-    let page = ws.view().page(step.page)?;
-    let leaf = Leaf::new(page).map_err(step.page.damaged())?;
+    let leaf = ws.view().leaf(step.page)?;
     step.count = leaf.count() as u32;
-    // Most keys are told by the outermost heads: those far away, and those that a sorted load appends.
+    // The outermost heads decide for most keys: those far away, and those that a sorted load appends.
     let found = match leaf.side(key) {
         Ordering::Less => return Ok(None),
         Ordering::Greater => Err(leaf.count()),
-        Ordering::Equal => leaf.search(&tree.order, key).map_err(step.page.damaged())?,
+        Ordering::Equal => leaf.search(&tree.order, key)?,
     };
     let (Ok(i) | Err(i)) = found;
     let inside = found.is_ok() || (i > 0 && (i < leaf.count() || rightmost));
@@ -187,35 +274,13 @@ pub(crate) fn last_key<'w>(ws: &'w Workspace, tree: &Tree) -> Result<Option<&'w 
         && let Some(step) = tree.finger.path.last()
         && ws.owns(step.page)
     {
-        let leaf = Leaf::new(view.page(step.page)?).map_err(step.page.damaged())?;
-        let last = leaf.key(leaf.count().saturating_sub(1));
-        return last.map(Some).map_err(step.page.damaged());
+        let leaf = view.leaf(step.page)?;
+        return leaf.key(leaf.count().saturating_sub(1)).map(Some);
     }
-    let mut cursor = Cursor::<_, Leaf<'_>>::new(view, &tree.desc, tree.order.clone());
-    cursor.last()?;
-    cursor.key()
-}
-
-pub(super) fn keep_finger(tree: &mut Tree, path: Path) {
-    tree.finger = Finger { path, live: true, last: None };
-}
-
-fn first_entry(ws: &mut Workspace, tree: &mut Tree, key: &[u8], shape: Shape<'_>) -> Result<Place> {
-    let slot = ws.new_page()?;
-    let (page, table, plain) = (ws.page_mut(slot)?, tree.desc.table, tree.order.is_plain());
-    if !tree.desc.options.is_packed() {
-        header::init(page, Kind::Leaf, 0, table, plain);
-    } else if !packed::init(page, table, plain, key.len()) {
-        return Err(Error::Invalid("a value of this size does not fit a page"));
-    }
-    tree.desc.root = Ref::dirty(slot);
-    tree.desc.depth = 1;
-    tree.desc.leaf_pages += 1;
-    tree.desc.entries += 1;
-    tree.desc.modified = ws.txn();
-    let mut path = Path::default();
-    path.push(tree.desc.root, 0, 0);
-    insert_at(ws, tree, path, key, shape)
+    let tree = TreeView::<_>::new(view, &tree.desc, &tree.order);
+    let mut last = place::Place::default();
+    last.last(&tree)?;
+    last.key(&tree)
 }
 
 /// Makes each page of the path changeable and the references to them right.
@@ -223,39 +288,25 @@ pub(crate) fn touch_path(ws: &mut Workspace, tree: &mut Tree, path: &mut Path) -
     if path.last().is_some_and(|leaf| ws.owns(leaf.page)) {
         return Ok(());
     }
-    let mut parent: Option<(u32, usize)> = None;
+    let mut parent: Option<(Ref, usize)> = None;
     for step in path.steps_mut() {
-        let slot = ws.touch(step.page)?;
-        let new = Ref::dirty(slot);
+        let new = Ref::dirty(ws.touch(step.page)?);
         if new != step.page {
             match parent {
                 None => tree.desc.root = new,
-                Some((above, i)) => {
-                    branch::set_child(ws.page_mut(above)?, i, new.0).map_err(new.damaged())?;
-                }
+                Some((above, i)) => ws.edit(above, |page| branch::set_child(page, i, new.0))?,
             }
             step.page = new;
         }
-        parent = Some((slot, step.index as usize));
+        parent = Some((new, step.index as usize));
     }
     Ok(())
 }
 
-/// The dirty leaf at the end of a touched path.
-pub(super) fn leaf_slot(path: &Path) -> Result<(u32, usize)> {
-    path.last().and_then(|s| Some((s.page.slot()?, s.index as usize))).ok_or_else(broken_path)
-}
-
-#[cold]
-pub(crate) fn broken_path() -> Error {
-    Error::Corrupted { page: PageNo(0), reason: "a path does not end in a changeable leaf" }
-}
-
-/// What an entry has besides its own bytes.
+/// What an entry has besides the bytes of one value in its leaf.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Held {
-    /// Nothing.
-    One,
+pub(crate) enum OutOfLine {
+    Nothing,
     /// A large value.
     Run(RunRef),
     /// Several values in the record: their number.
@@ -264,108 +315,42 @@ pub(crate) enum Held {
     Tree(TreeDesc),
 }
 
-impl Held {
+impl OutOfLine {
+    /// What the entry at a place has. A tree in a table without duplicates is a table, which its record
+    /// does not own.
+    pub(crate) fn of(ws: &Workspace, duplicates: bool, at: Ref, index: usize) -> Result<OutOfLine> {
+        let view = ws.view();
+        let entry = view.leaf(at)?.entry(index)?;
+        match entry.kind {
+            ValueKind::Run => RunRef::of(at, entry.value).map(OutOfLine::Run),
+            ValueKind::Duplicates if duplicates => {
+                let set = Located::new(at, Packed::in_record(entry.value))?;
+                Ok(OutOfLine::Set(set.count()))
+            }
+            ValueKind::Tree if duplicates => tree_of(&view, at, entry.value).map(OutOfLine::Tree),
+            _ => Ok(OutOfLine::Nothing),
+        }
+    }
+
     /// Values of the entry.
     pub(crate) fn count(&self) -> u64 {
         match self {
-            Held::One | Held::Run(_) => 1,
-            Held::Set(count) => *count as u64,
-            Held::Tree(desc) => desc.entries,
+            OutOfLine::Nothing | OutOfLine::Run(_) => 1,
+            OutOfLine::Set(count) => *count as u64,
+            OutOfLine::Tree(desc) => desc.entries,
         }
     }
 }
 
-/// What the entry at a place holds. A tree in a table without duplicates is a table, which its
-/// record does not own.
-pub(crate) fn held(ws: &Workspace, duplicates: bool, at: Ref, index: usize) -> Result<Held> {
-    let view = ws.view();
-    let leaf = Leaf::new(view.page(at)?).map_err(at.damaged())?;
-    let entry = leaf.entry(index).map_err(at.damaged())?;
-    match entry.kind {
-        ValueKind::Run => RunRef::load(entry.value).map_err(at.damaged()).map(Held::Run),
-        ValueKind::Duplicates if duplicates => {
-            let set = Set::new(entry.value).map_err(at.damaged())?;
-            Ok(Held::Set(set.count()))
-        }
-        ValueKind::Tree if duplicates => tree_of(&view, at, entry.value).map(Held::Tree),
-        _ => Ok(Held::One),
-    }
-}
-
-/// Drops what an old value occupies outside its leaf.
-pub(crate) fn drop_held(ws: &mut Workspace, tree: &mut Tree, held: &Held) -> Result<()> {
-    match held {
-        Held::One | Held::Set(_) => {}
-        Held::Run(run) => {
-            tree.desc.run_pages = tree.desc.run_pages.saturating_sub(run.pages(ws.page_shift()));
-            ws.drop_run(run)?;
-        }
-        Held::Tree(desc) => {
-            tree.desc.value_pages = tree.desc.value_pages.saturating_sub(desc.pages());
-            drop_tree(ws, desc)?;
-        }
-    }
-    Ok(())
-}
-
-fn replace(ws: &mut Workspace, tree: &mut Tree, path: Path, shape: Shape<'_>) -> Result<Place> {
-    let (slot, index) = leaf_slot(&path)?;
-    let held = held(ws, tree.desc.options.has_duplicates(), Ref::dirty(slot), index)?;
-    drop_held(ws, tree, &held)?;
-    tree.desc.entries = tree.desc.entries.saturating_sub(held.count().saturating_sub(1));
-    reshape(ws, tree, path, shape)
-}
-
-/// Gives the entry at the end of a touched path another value.
-pub(super) fn reshape(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    path: Path,
-    shape: Shape<'_>,
-) -> Result<Place> {
-    let (slot, index) = leaf_slot(&path)?;
-    let at = Ref::dirty(slot);
-    let align = usize::from(tree.desc.options.align);
-    let page = ws.page_mut(slot)?;
-    let room = leaf::set_value(page, index, &tree.order, shape.kind, shape.len, align);
-    if let Some(to) = room.map_err(at.damaged())? {
-        shape.store(to);
-        keep_finger(tree, path);
-        return Ok(Place { slot, index });
-    }
-    // The key as it is stored: in a caller's order another one may equal it.
-    let key = Leaf::new(page).and_then(|leaf| leaf.key(index)).map_err(at.damaged())?.to_vec();
-    leaf::remove(page, index).map_err(at.damaged())?;
-    insert_at(ws, tree, path, &key, shape)
-}
-
-/// Inserts at the end of a touched path, splitting if there is no room.
-pub(super) fn insert_at(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    path: Path,
-    key: &[u8],
-    shape: Shape<'_>,
-) -> Result<Place> {
-    let (slot, index) = leaf_slot(&path)?;
-    let page = ws.page_mut(slot)?;
-    let fits = if tree.desc.options.is_packed() {
-        packed::insert(page, index, key)
-    } else {
-        let align = usize::from(tree.desc.options.align);
-        let room = leaf::insert(page, index, &tree.order, key, shape.kind, shape.len, align);
-        room.map(|room| room.map(|to| shape.store(to)).is_some())
-    };
-    if fits.map_err(Ref::dirty(slot).damaged())? {
-        keep_finger(tree, path);
-        return Ok(Place { slot, index });
-    }
-    siblings::overflow(ws, tree, &path, Entry { key, value: shape })
+/// A path that does not lead where its maker said.
+#[cold]
+pub(crate) fn broken_path() -> Error {
+    Error::Corrupted { page: PageNo(0), reason: "a path does not end in a changeable leaf" }
 }
 
 /// Marks a leaf that refers to values or trees of values still in memory, so that the commit looks
 /// for them.
-pub(crate) fn mark_dirty_runs(page: &mut [u8]) {
+pub(super) fn mark_dirty_runs(page: &mut [u8]) {
     let flags = header::flags(page) | FLAG_DIRTY_RUNS;
     header::set_flags(page, flags);
 }

@@ -9,10 +9,12 @@ use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
-use crate::page::{self, Damage, header};
+use crate::page::row::Node;
+use crate::page::{self, Branch, Damage, Leaf, LeafPage, header};
 
 use super::RunRef;
-use crate::env::verify::Verifier;
+use super::located::Located;
+use super::verify::Verifier;
 
 /// Reference to a page: its number, or its arena slot with the top bit set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -64,6 +66,17 @@ fn corrupted(at: Ref, damage: Damage) -> Error {
 pub(crate) trait Pages<'p>: Copy {
     /// The bytes of a page; its number and age have been checked, its contents have not.
     fn page(&self, at: Ref) -> Result<&'p [u8]>;
+    /// As `page`, without saying what is wrong: whether all is as usual, and the page if so. (No
+    /// `Option`: the compiler would compare the address of each page with null.)
+    #[inline(always)]
+    fn quick_page(&self, at: Ref) -> (bool, &'p [u8]) {
+        match self.page(at) {
+            Ok(page) => (true, page),
+            Err(_) => (false, &[]),
+        }
+    }
+    /// The same of a page that was looked at before and has not changed since.
+    fn page_again(&self, at: Ref) -> Option<&'p [u8]>;
     /// The bytes of a value run.
     fn run(&self, holder: Ref, run: &RunRef) -> Result<&'p [u8]>;
     /// Asks the CPU to fetch the start of a page that is needed soon.
@@ -72,6 +85,38 @@ pub(crate) trait Pages<'p>: Copy {
     fn prefetch_heap(&self, at: Ref);
     /// Asks the CPU to fetch a page from end to end.
     fn prefetch_page(&self, at: Ref);
+
+    /// The branch at `at`, which must be on `level`.
+    #[inline(always)]
+    fn branch(&self, at: Ref, level: u8) -> Result<Located<Branch<'p>>> {
+        Located::new(at, Branch::on_level(self.page(at)?, level))
+    }
+
+    /// The leaf at `at`.
+    #[inline(always)]
+    fn leaf(&self, at: Ref) -> Result<Located<Leaf<'p>>> {
+        self.leaf_of_kind(at)
+    }
+
+    /// The leaf at `at`, of a kind that the caller knows.
+    #[inline(always)]
+    fn leaf_of_kind<L: LeafPage<'p>>(&self, at: Ref) -> Result<Located<L>> {
+        Located::new(at, L::parse(self.page(at)?))
+    }
+
+    /// The same of a page that was looked at before and has not changed since.
+    #[inline(always)]
+    fn leaf_again<L: LeafPage<'p>>(&self, at: Ref) -> Result<Located<L>> {
+        match self.page_again(at) {
+            Some(page) => Located::new(at, L::parse(page)),
+            None => self.leaf_of_kind(at),
+        }
+    }
+
+    /// The page at `at`, of whatever kind, which must be on `level`.
+    fn node(&self, at: Ref, level: u8) -> Result<Located<Node<'p>>> {
+        Located::new(at, Node::on_level(self.page(at)?, level))
+    }
 }
 
 /// The pages of one snapshot in the map.
@@ -167,6 +212,34 @@ impl<'p> Pages<'p> for Snapshot<'p> {
             verifier.page(at.0, bytes).map_err(at.damaged())?;
         }
         Ok(bytes)
+    }
+
+    #[inline(always)]
+    fn quick_page(&self, at: Ref) -> (bool, &'p [u8]) {
+        // Where checksums are to be verified nothing is usual.
+        if self.size < page::SMALLEST || self.verifier.is_some() || at.0 >= self.end {
+            return (false, &[]);
+        }
+        // SAFETY: as in `page`.
+        let bytes = unsafe {
+            let start = self.base.add((at.0 as usize) << self.shift);
+            std::slice::from_raw_parts(start, self.size)
+        };
+        if header::number(bytes) != at.0 || header::birth(bytes) > self.txn {
+            return (false, &[]);
+        }
+        (true, bytes)
+    }
+
+    #[inline(always)]
+    fn page_again(&self, at: Ref) -> Option<&'p [u8]> {
+        if at.0 >= self.end {
+            return None;
+        }
+        // SAFETY: as in `page`.
+        Some(unsafe {
+            std::slice::from_raw_parts(self.base.add((at.0 as usize) << self.shift), self.size)
+        })
     }
 
     fn run(&self, holder: Ref, run: &RunRef) -> Result<&'p [u8]> {

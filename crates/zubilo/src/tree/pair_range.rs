@@ -1,196 +1,91 @@
 //! Iteration over the pairs of a table with many values under a key, over a range of keys, from
-//! both ends.
-
-use std::ops::Bound;
+//! both ends: the records of the range, and of the record that each end has come to the values.
 
 use crate::error::Result;
-use crate::page::Order;
+use crate::page::{Leaf, Order};
 
-use super::cursor::Cursor;
-use super::range::{Bounds, Pair};
+use super::range::{Bounds, Pair, Range};
 use super::values::ValuesIter;
-use super::{Pages, Ref, Tree, TreeDesc};
+use super::{Located, Pages, Tree};
 
-/// One end of the range: the record it has come to and the values of it still to come.
-struct End<'p, P: Pages<'p>> {
-    keys: Cursor<'p, P>,
-    /// Leaf and index of the record.
-    place: (Ref, usize),
+/// A record that an end has come to, and the values of it still to come.
+struct Opened<'p, P: Pages<'p>> {
     key: &'p [u8],
     values: ValuesIter<'p, P>,
+}
+
+impl<'p, P: Pages<'p>> Opened<'p, P> {
+    #[inline]
+    fn take(&mut self, back: bool) -> Option<Result<Pair<'p>>> {
+        let value = if back { self.values.next_back() } else { self.values.next() };
+        Some(value?.map(|value| (self.key, value)))
+    }
 }
 
 /// The pairs of a range of keys.
 pub(crate) struct PairRange<'p, P: Pages<'p>> {
     pages: P,
-    desc: TreeDesc,
     order: Order,
-    value_order: Order,
-    bounds: Bounds,
-    front: Option<End<'p, P>>,
-    back: Option<End<'p, P>>,
-    /// Both ends have come to one record, whose values the end named has.
-    met: Option<Side>,
-    done: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Front,
-    Back,
+    records: Range<'p, P>,
+    front: Option<Opened<'p, P>>,
+    back: Option<Opened<'p, P>>,
 }
 
 impl<'p, P: Pages<'p>> PairRange<'p, P> {
     pub(crate) fn new(pages: P, tree: &Tree, bounds: Bounds) -> PairRange<'p, P> {
-        let done = tree.desc.depth == 0 || bounds.is_empty(&tree.order);
-        PairRange {
-            pages,
-            desc: tree.desc,
-            order: tree.order.clone(),
-            value_order: tree.values.clone(),
-            bounds,
-            front: None,
-            back: None,
-            met: None,
-            done,
-        }
+        let records = Range::new(pages, &tree.desc, tree.order.clone(), bounds, false);
+        PairRange { pages, order: tree.values.clone(), records, front: None, back: None }
     }
 
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Result<Pair<'p>>> {
-        self.step(Side::Front)
+        self.step(false)
     }
 
     pub(crate) fn next_back(&mut self) -> Option<Result<Pair<'p>>> {
-        self.step(Side::Back)
+        self.step(true)
     }
 
-    fn end_mut(&mut self, side: Side) -> Option<&mut End<'p, P>> {
-        match side {
-            Side::Front => self.front.as_mut(),
-            Side::Back => self.back.as_mut(),
-        }
-    }
-
-    #[inline]
-    fn step(&mut self, side: Side) -> Option<Result<Pair<'p>>> {
-        while !self.done {
-            let holder = self.met.unwrap_or(side);
-            if let Some(end) = self.end_mut(holder) {
-                let value = match side {
-                    Side::Front => end.values.next(),
-                    Side::Back => end.values.next_back(),
-                };
-                let key = end.key;
-                if let Some(value) = value {
-                    self.done = value.is_err();
-                    return Some(value.map(|value| (key, value)));
+    #[inline(always)]
+    fn step(&mut self, back: bool) -> Option<Result<Pair<'p>>> {
+        loop {
+            let own = if back { &mut self.back } else { &mut self.front };
+            if let Some(pair) = own.as_mut().and_then(|record| record.take(back)) {
+                return self.given(pair);
+            }
+            *own = None;
+            match self.open(back) {
+                Ok(Some(record)) if back => self.back = Some(record),
+                Ok(Some(record)) => self.front = Some(record),
+                // What is left is what the other end has not given of its record.
+                Ok(None) => {
+                    let other = if back { &mut self.front } else { &mut self.back };
+                    let pair = other.as_mut()?.take(back)?;
+                    return self.given(pair);
                 }
-            }
-            match self.advance(side) {
-                Ok(more) => self.done = !more,
-                Err(error) => {
-                    self.done = true;
-                    return Some(Err(error));
-                }
+                Err(error) => return self.given(Err(error)),
             }
         }
-        None
     }
 
-    /// To the next record on one side; false when there is none left.
-    fn advance(&mut self, side: Side) -> Result<bool> {
-        if self.met.is_some() {
-            return Ok(false);
+    /// After an error nothing comes any more.
+    #[inline(always)]
+    fn given(&mut self, pair: Result<Pair<'p>>) -> Option<Result<Pair<'p>>> {
+        if pair.is_err() {
+            self.records.end();
+            (self.front, self.back) = (None, None);
         }
-        let end = match side {
-            Side::Front => self.front.take(),
-            Side::Back => self.back.take(),
-        };
-        let keys = match (end, side) {
-            (None, Side::Front) => self.first()?,
-            (None, Side::Back) => self.last()?,
-            (Some(mut end), Side::Front) => {
-                end.keys.next()?;
-                end.keys
-            }
-            (Some(mut end), Side::Back) => {
-                end.keys.prev()?;
-                end.keys
-            }
-        };
-        let (Some((at, entry)), Some((_, _, i))) = (keys.entry()?, keys.position()) else {
-            return Ok(false);
-        };
-        if !self.is_inside(entry.key) {
-            return Ok(false);
-        }
-        let values = ValuesIter::new(self.pages, at, &entry, &self.value_order)?;
-        let end = Some(End { keys, place: (at, i), key: entry.key, values });
-        let other = match side {
-            Side::Front => {
-                self.front = end;
-                Side::Back
-            }
-            Side::Back => {
-                self.back = end;
-                Side::Front
-            }
-        };
-        if self.end_mut(other).is_some_and(|o| o.place == (at, i)) {
-            self.met = Some(other);
-        }
-        Ok(true)
+        Some(pair)
     }
 
-    fn is_inside(&self, key: &[u8]) -> bool {
-        let order = &self.order;
-        let behind_start = match &self.bounds.start {
-            Bound::Unbounded => true,
-            Bound::Included(start) => order.compare(start, key).is_le(),
-            Bound::Excluded(start) => order.compare(start, key).is_lt(),
+    /// The next record at an end.
+    fn open(&mut self, back: bool) -> Result<Option<Opened<'p, P>>> {
+        let (pages, order) = (self.pages, &self.order);
+        let opened = |leaf: &Located<Leaf<'p>>, i| {
+            let entry = leaf.entry(i)?;
+            let values = ValuesIter::new(pages, leaf.at(), &entry, order)?;
+            Ok(Opened { key: entry.key, values })
         };
-        behind_start
-            && match &self.bounds.end {
-                Bound::Unbounded => true,
-                Bound::Included(end) => order.compare(end, key).is_ge(),
-                Bound::Excluded(end) => order.compare(end, key).is_gt(),
-            }
-    }
-
-    /// A cursor on the first record of the range.
-    fn first(&self) -> Result<Cursor<'p, P>> {
-        let mut cursor = Cursor::new(self.pages, &self.desc, self.order.clone());
-        match &self.bounds.start {
-            Bound::Unbounded => cursor.first()?,
-            Bound::Included(key) => drop(cursor.seek(key)?),
-            Bound::Excluded(key) => {
-                if cursor.seek(key)? {
-                    cursor.next()?;
-                }
-            }
-        }
-        Ok(cursor)
-    }
-
-    /// A cursor on the last record of the range.
-    fn last(&self) -> Result<Cursor<'p, P>> {
-        let mut cursor = Cursor::new(self.pages, &self.desc, self.order.clone());
-        let (key, stay) = match &self.bounds.end {
-            Bound::Unbounded => (None, false),
-            Bound::Included(key) => (Some(key), true),
-            Bound::Excluded(key) => (Some(key), false),
-        };
-        let Some(key) = key else {
-            cursor.last()?;
-            return Ok(cursor);
-        };
-        let found = cursor.seek(key)?;
-        if cursor.position().is_none() {
-            cursor.last()?;
-        } else if !(found && stay) {
-            cursor.prev()?;
-        }
-        Ok(cursor)
+        if back { self.records.next_back_by(opened) } else { self.records.next_by(opened) }
     }
 }

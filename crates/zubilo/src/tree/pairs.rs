@@ -4,20 +4,19 @@
 //! A set grows inside its record until the record has half a leaf, then becomes a tree; a tree that
 //! would make a set of half that size becomes one again, so that neither happens at every change.
 
+use std::cmp::Ordering;
+
 use crate::dirty::{View, Workspace};
 use crate::error::{Error, Result};
-use crate::page::{self, Items, Leaf, LeafPage, NormBuf, Order, SearchKey, ValueKind, leaf, set};
+use crate::page::{self, NewValue, NormBuf, Order, Packed, SearchKey, ValueKind, leaf, packed};
 
-use super::cursor::Cursor;
-use super::insert::{
-    Place, Shape, broken_path, insert_new, keep_finger, leaf_slot, locate, mark_dirty_runs,
-    reshape, touch_path,
-};
-use super::lookup::{descend_by, descend_items, descend_to_change};
-use super::pair_cursor::ValuePlace;
-use super::remove::{drop_tree, rebalance, remove_at};
+use super::cursor::ValuePlace;
+use super::insert::{TreeMut, broken_path, mark_dirty_runs};
+use super::lookup::{descend_by, descend_leaf};
+use super::place::Place;
+use super::remove::drop_tree;
 use super::values::{Values, values_of};
-use super::{Pages, Path, Ref, Tree, TreeDesc};
+use super::{Located, Pages, Path, Tree, TreeDesc};
 
 /// What a table with fixed-size values says to others.
 const WRONG_SIZE: Error =
@@ -34,11 +33,12 @@ pub(crate) fn put_pair(
     if tree.desc.depth == 0 {
         tree.desc.item_size = if tree.desc.options.is_fixed() { value.len() as u16 } else { 0 };
     }
-    let (path, found) = locate(ws, tree, key)?;
-    if found {
-        return add_value(ws, tree, path, value);
+    let mut at = TreeMut::new(ws, tree);
+    if at.locate(key)? {
+        return at.add_value(value);
     }
-    add_key(ws, tree, path, key, value)
+    at.insert_new(key, NewValue::of(ValueKind::Inline, value))?;
+    Ok(true)
 }
 
 /// Whether the table can have a value of this size.
@@ -50,84 +50,44 @@ pub(crate) fn check_size(tree: &Tree, value: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn add_key(
+/// Removes one value of a key; false when the key does not have it.
+pub(crate) fn remove_pair(
     ws: &mut Workspace,
     tree: &mut Tree,
-    path: Path,
     key: &[u8],
     value: &[u8],
 ) -> Result<bool> {
-    insert_new(ws, tree, path, key, Shape::of(ValueKind::Inline, value))?;
-    Ok(true)
-}
-
-/// The values of the entry at the end of a path, and the most bytes that a set of them may take.
-fn values_at<'w>(ws: &'w Workspace, path: &Path) -> Result<(Values<'w>, usize)> {
-    let step = path.last().ok_or_else(broken_path)?;
-    let view = ws.view();
-    let leaf = Leaf::new(view.page(step.page)?).map_err(step.page.damaged())?;
-    let entry = leaf.entry(step.index as usize).map_err(step.page.damaged())?;
-    let max = page::max_inline(ws.page_size()).saturating_sub(entry.key.len());
-    Ok((values_of(&view, step.page, &entry)?, max))
-}
-
-/// Adds a value to the entry at the end of a path.
-fn add_value(ws: &mut Workspace, tree: &mut Tree, mut path: Path, value: &[u8]) -> Result<bool> {
-    let at = path.last().ok_or_else(broken_path)?.page;
-    let order = tree.values.clone();
-    let (values, max) = values_at(ws, &path)?;
-    match values {
-        Values::One(own) => {
-            let both = match order.compare(value, own) {
-                std::cmp::Ordering::Equal => return keep(tree, path),
-                std::cmp::Ordering::Less => [value, own],
-                std::cmp::Ordering::Greater => [own, value],
-            };
-            let mut bytes = Vec::new();
-            set::build(usize::from(tree.desc.item_size), both.into_iter(), &mut bytes);
-            if bytes.len() > max {
-                let both = both.map(<[u8]>::to_vec);
-                make_tree(ws, tree, path, both.iter().map(|v| &v[..]))?;
-            } else {
-                touch_path(ws, tree, &mut path)?;
-                store(ws, tree, path, ValueKind::Duplicates, &bytes)?;
-            }
-        }
-        Values::Set(set) => {
-            let Err(i) = set.search(&order, value).map_err(at.damaged())? else {
-                return keep(tree, path);
-            };
-            let len = set.len_with(value.len());
-            if len > max {
-                let mut items: Vec<Vec<u8>> = Vec::with_capacity(set.count() + 1);
-                for i in 0..set.count() {
-                    items.push(set.item(i).map_err(at.damaged())?.to_vec());
-                }
-                items.insert(i, value.to_vec());
-                make_tree(ws, tree, path, items.iter().map(|v| &v[..]))?;
-            } else {
-                touch_path(ws, tree, &mut path)?;
-                grow_set(ws, tree, path, i, value, len)?;
-            }
-        }
-        Values::Tree(desc) => {
-            let mut inner = Path::default();
-            if descend_to_insert(&ws.view(), &desc, &order, value, &mut inner)? {
-                return keep(tree, path);
-            }
-            touch_path(ws, tree, &mut path)?;
-            let mut values = Tree::new(desc, order.clone(), order);
-            insert_item(ws, &mut values, inner, value)?;
-            values.desc.modified = ws.txn();
-            store_tree(ws, tree, path, &desc, &values.desc)?;
-        }
+    let mut at = TreeMut::new(ws, tree);
+    if !at.find(key)? {
+        return Ok(false);
     }
-    tree.desc.entries += 1;
-    tree.desc.modified = ws.txn();
+    let order = &at.tree.values;
+    let place = match at.values()? {
+        Values::One(own) => order.compare(value, own).is_eq().then_some(ValuePlace::One),
+        Values::Set(set) => set.position(order, value)?.ok().map(ValuePlace::Set),
+        Values::Tree(desc) => {
+            let mut path = Path::default();
+            let view = at.ws.view();
+            let found = descend_leaf::<_, Packed<'_>>(&view, &desc, order, value, &mut path)?;
+            found.then_some(ValuePlace::Tree(Place::of(path)))
+        }
+    };
+    let Some(place) = place else { return Ok(false) };
+    at.remove_value(place)?;
     Ok(true)
 }
 
-/// As `descend_items`, fetching the whole leaf at once: with very many keys that have trees of values
+/// Removes the value at `place` among those of the entry at the end of `path`.
+pub(crate) fn remove_value_at(
+    ws: &mut Workspace,
+    tree: &mut Tree,
+    path: Path,
+    place: ValuePlace,
+) -> Result<()> {
+    TreeMut { ws, tree, path }.remove_value(place)
+}
+
+/// As `descend_leaf`, fetching the whole leaf at once: with very many keys that have trees of values
 /// each change comes to a leaf that is not in the CPU's caches.
 fn descend_to_insert(
     view: &View<'_>,
@@ -146,244 +106,228 @@ fn descend_to_insert(
             view.prefetch_to_change(child);
         }
     };
-    let (found, _) = descend_by::<_, Items<'_>>(view, desc.top(), order, &search, path, prefetch)?;
+    let (found, _) = descend_by::<_, Packed<'_>>(view, desc.top(), order, &search, path, prefetch)?;
     Ok(found)
 }
 
-/// Nothing changes: the way is kept for the next one.
-fn keep(tree: &mut Tree, path: Path) -> Result<bool> {
-    keep_finger(tree, path);
-    Ok(false)
-}
-
-/// Replaces the value of the entry at the end of a touched path.
-fn store(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    path: Path,
-    kind: ValueKind,
-    bytes: &[u8],
-) -> Result<Place> {
-    reshape(ws, tree, path, Shape::of(kind, bytes))
-}
-
-/// Inserts a value into the set at the end of a touched path; the set has `len` bytes then.
-fn grow_set(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    path: Path,
-    i: usize,
-    value: &[u8],
-    len: usize,
-) -> Result<()> {
-    let (slot, index) = leaf_slot(&path)?;
-    let at = Ref::dirty(slot);
-    let page = ws.page_mut(slot)?;
-    let old_len = leaf::value_mut(page, index).map_err(at.damaged())?.len();
-    let grown = leaf::resize_value(page, index, &tree.order, len);
-    if let Some(bytes) = grown.map_err(at.damaged())? {
-        set::insert(bytes, old_len, i, value).map_err(at.damaged())?;
-        keep_finger(tree, path);
-        return Ok(());
+/// The values of the entry at the end of the path: a value alone, a small set, or a tree.
+impl TreeMut<'_> {
+    fn values(&self) -> Result<Values<'_>> {
+        let (at, index) = self.end()?;
+        let view = self.ws.view();
+        values_of(&view, at, &view.leaf(at)?.entry(index)?)
     }
-    // The leaf is full: the record goes where there is room for it as it will be.
-    let page = ws.page_mut(slot)?;
-    let mut bytes = leaf::value_mut(page, index).map_err(at.damaged())?.to_vec();
-    bytes.resize(len, 0);
-    set::insert(&mut bytes, old_len, i, value).map_err(at.damaged())?;
-    store(ws, tree, path, ValueKind::Duplicates, &bytes).map(drop)
-}
 
-/// Inserts an item where a descent in a tree of values that did not find it ended.
-fn insert_item(ws: &mut Workspace, values: &mut Tree, path: Path, item: &[u8]) -> Result<()> {
-    insert_new(ws, values, path, item, Shape::of(ValueKind::Inline, &[])).map(drop)
-}
-
-/// Makes a tree of the sorted `items`, which the entry at the end of a path then holds.
-fn make_tree<'v>(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    mut path: Path,
-    items: impl Iterator<Item = &'v [u8]>,
-) -> Result<()> {
-    touch_path(ws, tree, &mut path)?;
-    let order = tree.values.clone();
-    let mut values = Tree::new(tree.desc.of_values(), order.clone(), order.clone());
-    for item in items {
-        let inner = path_behind(ws, &values)?;
-        insert_item(ws, &mut values, inner, item)?;
+    /// The tree of values under the entry, ready to be changed at the end of `path`.
+    fn value_tree(&self, desc: TreeDesc) -> Tree {
+        Tree::new(desc, self.tree.values.clone(), self.tree.values.clone())
     }
-    values.desc.modified = ws.txn();
-    tree.desc.value_pages += values.desc.pages();
-    let place = store(ws, tree, path, ValueKind::Tree, &values.desc.to_bytes())?;
-    mark_dirty_runs(ws.page_mut(place.slot)?);
-    Ok(())
-}
 
-/// The way to the place behind the last item of a tree of values.
-fn path_behind(ws: &Workspace, values: &Tree) -> Result<Path> {
-    let mut cursor = Cursor::<_, Items<'_>>::new(ws.view(), &values.desc, values.order.clone());
-    cursor.last()?;
-    cursor.step_behind();
-    Ok(cursor.into_path())
-}
-
-/// Stores the changed descriptor of the tree of values at the end of a touched path.
-pub(super) fn store_tree(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    path: Path,
-    old: &TreeDesc,
-    new: &TreeDesc,
-) -> Result<()> {
-    let (slot, index) = leaf_slot(&path)?;
-    let page = ws.page_mut(slot)?;
-    let value = leaf::value_mut(page, index).map_err(Ref::dirty(slot).damaged())?;
-    let bytes = new.to_bytes();
-    value.get_mut(..bytes.len()).ok_or_else(broken_path)?.copy_from_slice(&bytes);
-    mark_dirty_runs(page);
-    tree.desc.value_pages =
-        tree.desc.value_pages.saturating_sub(old.pages()).saturating_add(new.pages());
-    keep_finger(tree, path);
-    Ok(())
-}
-
-/// Removes one value of a key; false when the key does not have it.
-pub(crate) fn remove_pair(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    key: &[u8],
-    value: &[u8],
-) -> Result<bool> {
-    tree.finger.reset();
-    let mut path = Path::default();
-    let mut buf = NormBuf::default();
-    let search = SearchKey::new(&tree.order, key, &mut buf);
-    if !descend_to_change(&ws.view(), &tree.desc, &tree.order, &search, &mut path)? {
-        return Ok(false);
+    /// The most bytes that a small set may take in its record.
+    fn set_max(&self) -> Result<usize> {
+        let (at, index) = self.end()?;
+        let key = self.ws.view().leaf(at)?.key(index)?;
+        Ok(page::max_inline(self.ws.page_size()).saturating_sub(key.len()))
     }
-    let at = path.last().ok_or_else(broken_path)?.page;
-    let order = &tree.values;
-    let place = match values_at(ws, &path)?.0 {
-        Values::One(own) => order.compare(value, own).is_eq().then_some(ValuePlace::One),
-        Values::Set(set) => {
-            let found = set.search(order, value).map_err(at.damaged())?;
-            found.ok().map(ValuePlace::Set)
-        }
-        Values::Tree(desc) => {
-            let mut inner = Path::default();
-            let found = descend_items(&ws.view(), &desc, order, value, &mut inner)?;
-            found.then_some(ValuePlace::Tree(inner))
-        }
-    };
-    let Some(place) = place else { return Ok(false) };
-    remove_value_at(ws, tree, path, place)?;
-    Ok(true)
-}
 
-/// Removes the value at `place` among those of the entry at the end of `path`.
-pub(crate) fn remove_value_at(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    mut path: Path,
-    place: ValuePlace,
-) -> Result<()> {
-    tree.finger.reset();
-    let at = path.last().ok_or_else(broken_path)?.page;
-    let (values, max) = values_at(ws, &path)?;
-    match (values, place) {
-        (Values::One(_), ValuePlace::One) => return remove_at(ws, tree, &mut path),
-        (Values::Set(set), ValuePlace::Set(i)) => {
-            let last = match set.count() {
-                2 => Some(set.item(1 - i.min(1)).map_err(at.damaged())?.to_vec()),
-                _ => None,
-            };
-            touch_path(ws, tree, &mut path)?;
-            match last {
-                Some(last) => settle(ws, tree, path, ValueKind::Inline, &last)?,
-                None => shrink_set(ws, tree, path, i)?,
+    /// Adds a value; false when it is there already.
+    fn add_value(&mut self, value: &[u8]) -> Result<bool> {
+        let order = &self.tree.values;
+        let added = match self.values()? {
+            Values::One(own) => {
+                let both = match order.compare(value, own) {
+                    Ordering::Equal => None,
+                    Ordering::Less => Some([value, own]),
+                    Ordering::Greater => Some([own, value]),
+                };
+                both.map(|both| {
+                    let mut set = Vec::new();
+                    let size = usize::from(self.tree.desc.item_size);
+                    packed::build_record(size, both.into_iter(), &mut set);
+                    Addition::Set(set)
+                })
+            }
+            Values::Set(set) => {
+                let len = set.len_in_record() + packed::footprint(set.item_size(), value.len());
+                set.position(order, value)?.err().map(|i| Addition::Item(i, len))
+            }
+            Values::Tree(desc) => {
+                let mut path = Path::default();
+                let found = descend_to_insert(&self.ws.view(), &desc, order, value, &mut path)?;
+                (!found).then_some(Addition::Tree(desc, path))
+            }
+        };
+        let Some(added) = added else {
+            // No change; the path stays cached.
+            self.keep_finger();
+            return Ok(false);
+        };
+        self.touch()?;
+        match added {
+            Addition::Set(set) => self.store_set(&set)?,
+            Addition::Item(i, len) => self.grow_set(i, value, len)?,
+            Addition::Tree(desc, path) => {
+                let mut values = self.value_tree(desc);
+                TreeMut { ws: self.ws, tree: &mut values, path }
+                    .insert_new(value, NewValue::of(ValueKind::Inline, &[]))?;
+                self.store_tree(&desc, &values.desc)?;
             }
         }
-        (Values::Tree(desc), ValuePlace::Tree(mut inner)) => {
-            touch_path(ws, tree, &mut path)?;
-            let order = tree.values.clone();
-            let mut values = Tree::new(desc, order.clone(), order);
-            remove_at(ws, &mut values, &mut inner)?;
-            shrink_tree(ws, tree, path, max, &desc, &values.desc)?;
+        self.tree.desc.entries += 1;
+        self.tree.desc.modified = self.ws.txn();
+        Ok(true)
+    }
+
+    /// Inserts a value into the set, which has `len` bytes then.
+    fn grow_set(&mut self, i: usize, value: &[u8], len: usize) -> Result<()> {
+        let (at, index) = self.end()?;
+        let (order, fits) = (&self.tree.order, len <= self.set_max()?);
+        let grown = self.ws.edit(at, |page| {
+            let old_len = leaf::value_mut(page, index)?.len();
+            let room = if fits { leaf::resize_value(page, index, order, len)? } else { None };
+            let Some(bytes) = room else {
+                // The leaf is full: the record goes where there is room for it as it will be.
+                let mut bytes = leaf::value_mut(page, index)?.to_vec();
+                bytes.resize(len, 0);
+                packed::insert_in_record(&mut bytes, old_len, i, value)?;
+                return Ok(Some(bytes));
+            };
+            packed::insert_in_record(bytes, old_len, i, value)?;
+            Ok(None)
+        })?;
+        match grown {
+            Some(set) => self.store_set(&set),
+            None => {
+                self.keep_finger();
+                Ok(())
+            }
         }
-        _ => return Err(broken_path()),
     }
-    tree.desc.entries = tree.desc.entries.saturating_sub(1);
-    tree.desc.modified = ws.txn();
-    Ok(())
-}
 
-/// Replaces the value of the entry at the end of a touched path by a shorter one, and looks after
-/// the leaf.
-fn settle(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    path: Path,
-    kind: ValueKind,
-    bytes: &[u8],
-) -> Result<()> {
-    let way = path.clone();
-    let before = tree.desc.leaf_pages;
-    store(ws, tree, path, kind, bytes)?;
-    if tree.desc.leaf_pages != before {
-        // A set longer than the descriptor before it has split the leaf: that is full enough.
-        return Ok(());
+    /// Stores a set: in the record, or in a page if it is longer than a record may be.
+    fn store_set(&mut self, set: &[u8]) -> Result<()> {
+        if set.len() <= self.set_max()? {
+            return self.set_value(NewValue::of(ValueKind::Duplicates, set)).map(drop);
+        }
+        let mut values = self.value_tree(self.tree.desc.of_values());
+        let root = TreeMut::new(self.ws, &mut values).first_leaf()?;
+        let count = self.ws.edit(root, |page| packed::fill_from_record(page, set))?;
+        values.desc.entries = count as u64;
+        values.desc.modified = self.ws.txn();
+        self.tree.desc.value_pages += values.desc.pages();
+        let place = self.set_value(NewValue::of(ValueKind::Tree, &values.desc.to_bytes()))?;
+        self.ws.edit(place.at, |page| {
+            mark_dirty_runs(page);
+            Ok(())
+        })
     }
-    tree.finger.reset();
-    rebalance(ws, tree, &way, way.len() - 1)
+
+    /// Stores the changed descriptor of the tree of values.
+    pub(super) fn store_tree(&mut self, old: &TreeDesc, new: &TreeDesc) -> Result<()> {
+        let (at, index) = self.end()?;
+        let bytes = new.to_bytes();
+        let stored = self.ws.edit(at, |page| {
+            let value = leaf::value_mut(page, index)?.get_mut(..bytes.len());
+            let stored = value.map(|value| value.copy_from_slice(&bytes)).is_some();
+            mark_dirty_runs(page);
+            Ok(stored)
+        })?;
+        if !stored {
+            return Err(broken_path());
+        }
+        let pages = self.tree.desc.value_pages.saturating_sub(old.pages());
+        self.tree.desc.value_pages = pages.saturating_add(new.pages());
+        self.keep_finger();
+        Ok(())
+    }
+
+    /// Removes the value at `place`.
+    fn remove_value(&mut self, place: ValuePlace) -> Result<()> {
+        self.tree.finger.reset();
+        match (self.values()?, place) {
+            (Values::One(_), ValuePlace::One) => return self.remove(),
+            (Values::Set(set), ValuePlace::Set(i)) if set.count() == 2 => {
+                let last = set.item(1 - i.min(1))?.to_vec();
+                self.touch()?;
+                self.set_shorter(ValueKind::Inline, &last)?;
+            }
+            (Values::Set(_), ValuePlace::Set(i)) => {
+                self.touch()?;
+                self.shrink_set(i)?;
+            }
+            (Values::Tree(desc), ValuePlace::Tree(place)) => {
+                self.touch()?;
+                let path = place.into_path();
+                let mut values = self.value_tree(desc);
+                TreeMut { ws: self.ws, tree: &mut values, path }.remove()?;
+                self.shrink_tree(&desc, &values.desc)?;
+            }
+            _ => return Err(broken_path()),
+        }
+        self.tree.desc.entries = self.tree.desc.entries.saturating_sub(1);
+        self.tree.desc.modified = self.ws.txn();
+        Ok(())
+    }
+
+    /// Gives the entry a shorter value, and looks after its leaf.
+    fn set_shorter(&mut self, kind: ValueKind, bytes: &[u8]) -> Result<()> {
+        let path = self.path.clone();
+        let before = self.tree.desc.leaf_pages;
+        self.set_value(NewValue::of(kind, bytes))?;
+        if self.tree.desc.leaf_pages != before {
+            // A set longer than the descriptor before it has split the leaf: that is full enough.
+            return Ok(());
+        }
+        self.tree.finger.reset();
+        self.path = path;
+        self.rebalance(self.path.len() - 1)
+    }
+
+    fn shrink_set(&mut self, i: usize) -> Result<()> {
+        let (at, index) = self.end()?;
+        let order = &self.tree.order;
+        self.ws.edit(at, |page| {
+            let len = packed::remove_in_record(leaf::value_mut(page, index)?, i)?;
+            leaf::resize_value(page, index, order, len).map(drop)
+        })?;
+        self.rebalance(self.path.len() - 1)
+    }
+
+    /// Stores a tree of values that has lost one, as a set or a single value if few are left.
+    fn shrink_tree(&mut self, old: &TreeDesc, new: &TreeDesc) -> Result<()> {
+        let Some((kind, bytes)) = as_record(self.ws, new, self.set_max()?)? else {
+            return self.store_tree(old, new);
+        };
+        drop_tree(self.ws, new)?;
+        let desc = &mut self.tree.desc;
+        desc.value_pages = desc.value_pages.saturating_sub(old.pages());
+        self.set_shorter(kind, &bytes)
+    }
 }
 
-fn shrink_set(ws: &mut Workspace, tree: &mut Tree, path: Path, i: usize) -> Result<()> {
-    let (slot, index) = leaf_slot(&path)?;
-    let at = Ref::dirty(slot);
-    let page = ws.page_mut(slot)?;
-    let bytes = leaf::value_mut(page, index).map_err(at.damaged())?;
-    let len = set::remove(bytes, i).map_err(at.damaged())?;
-    leaf::resize_value(page, index, &tree.order, len).map_err(at.damaged())?;
-    rebalance(ws, tree, &path, path.len() - 1)
+/// How a value is to be added to those of a key.
+enum Addition {
+    /// The value there is becomes a set of two.
+    Set(Vec<u8>),
+    /// At this index of the set, which has so many bytes then.
+    Item(usize, usize),
+    /// At the end of a path in the tree of values.
+    Tree(TreeDesc, Path),
 }
 
-/// Stores a tree of values that has lost one, as a set or a single value if few are left.
-fn shrink_tree(
-    ws: &mut Workspace,
-    tree: &mut Tree,
-    path: Path,
-    max: usize,
-    old: &TreeDesc,
-    new: &TreeDesc,
-) -> Result<()> {
-    let Some((kind, bytes)) = as_record(ws, new, max)? else {
-        return store_tree(ws, tree, path, old, new);
-    };
-    drop_tree(ws, new)?;
-    tree.desc.value_pages = tree.desc.value_pages.saturating_sub(old.pages());
-    settle(ws, tree, path, kind, &bytes)
-}
-
-/// The values of a tree as a record keeps them, if they are few enough.
+/// The values of a tree as a record keeps them, if they are few enough; a set takes `max` bytes there.
 fn as_record(ws: &Workspace, desc: &TreeDesc, max: usize) -> Result<Option<(ValueKind, Vec<u8>)>> {
     if desc.depth != 1 {
         return Ok(None);
     }
-    let at = desc.root;
-    let leaf = Items::parse(ws.view().page(at)?).map_err(at.damaged())?;
-    let count = leaf.count();
-    if count == 1 {
-        return Ok(Some((ValueKind::Inline, leaf.key(0).map_err(at.damaged())?.to_vec())));
+    let leaf: Located<Packed<'_>> = ws.view().leaf_of_kind(desc.root)?;
+    if leaf.count() == 1 {
+        return Ok(Some((ValueKind::Inline, leaf.item(0)?.to_vec())));
     }
-    let items: Result<Vec<&[u8]>, _> = (0..count).map(|i| leaf.key(i)).collect();
-    let items = items.map_err(at.damaged())?;
-    let size = usize::from(desc.item_size);
-    let len = set::len_of(size, count, items.iter().map(|v| v.len()).sum());
-    if len > max / 2 {
+    if leaf.len_in_record() > max / 2 {
         return Ok(None);
     }
-    let mut bytes = Vec::with_capacity(len);
-    set::build(size, items.into_iter(), &mut bytes);
+    let mut bytes = Vec::with_capacity(leaf.len_in_record());
+    packed::to_record(&leaf, &mut bytes);
     Ok(Some((ValueKind::Duplicates, bytes)))
 }

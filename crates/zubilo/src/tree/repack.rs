@@ -5,10 +5,10 @@
 //! begins the next one, so that in a row of half-full pages all but the last are filled.
 
 use crate::error::Result;
-use crate::page::Branch;
 
 use super::compact::{Part, touch_until, verified};
-use super::siblings::{Filled, Pair, align_of, node_at};
+use super::insert::TreeMut;
+use super::siblings::{Filled, Pair, align_of};
 use super::{Pages, Path, Ref, Tree};
 
 /// Pages that are rewritten at most to save one: leaves that are full to 15 sixteenths of what is
@@ -24,124 +24,121 @@ pub(super) fn pack_children(
     d: usize,
     room: usize,
 ) -> Result<Option<usize>> {
-    let level = (path.len() - 2 - d) as u8;
     let from = path.steps()[d].index as usize;
+    let mut packing = Packing { part, tree, path, d, room };
     // Bytes that the children from `from` on fill, as far as they are known.
     let mut sizes: Vec<usize> = Vec::new();
     let mut i = from;
     loop {
-        let children = children_of(part, path, d)?;
+        let children =
+            packing.part.ws.view().branch(packing.parent(), packing.level() + 1)?.count();
         if i + 1 >= children {
             return Ok(None);
         }
         let window = (i + WINDOW).min(children);
         while from + sizes.len() < window {
-            let at = child_of(part, path, d, from + sizes.len())?;
-            part.see(at)?;
-            sizes.push(size_of(part, tree, at, level)?);
+            let child = from + sizes.len();
+            packing.part.see(packing.child(child)?)?;
+            sizes.push(packing.size_of(child)?);
         }
         let known = sizes.get(i - from..window - from).unwrap_or_default();
-        match shortest(part, tree, path, d, (i, known, room))? {
+        match packing.shortest(i, known)? {
             Some(taken) => {
-                let made = fill_window(part, tree, path, d, (i, taken, room))?;
-                part.meter.saved += (taken - made.len()) as u64;
+                let made = packing.fill_window(i, taken)?;
+                packing.part.budget.saved += (taken - made.len()) as u64;
                 let last = if made.len() < taken { made.len() - 1 } else { 1 };
                 sizes.splice(i - from..i - from + taken, made);
                 i += last;
             }
             None => i += 1,
         }
-        if part.is_spent() {
+        if packing.part.is_spent() {
             return Ok(Some(i).filter(|i| i + 1 < children));
         }
     }
 }
 
-fn children_of(part: &Part<'_>, path: &Path, d: usize) -> Result<usize> {
-    let at = path.steps()[d].page;
-    Ok(Branch::new(part.ws.view().page(at)?).map_err(at.damaged())?.count())
-}
-
-fn child_of(part: &Part<'_>, path: &Path, d: usize, i: usize) -> Result<Ref> {
-    let at = path.steps()[d].page;
-    let branch = Branch::new(part.ws.view().page(at)?).map_err(at.damaged())?;
-    branch.child(i).map(Ref).map_err(at.damaged())
-}
-
-/// Bytes that a page's entries take, wherever they lie.
-fn size_of(part: &Part<'_>, tree: &Tree, at: Ref, level: u8) -> Result<usize> {
-    node_at(part.ws, at, level)?.size(align_of(tree)).map_err(at.damaged())
-}
-
-/// How many children from child `i` on, which have these sizes, have room in one page less.
-fn shortest(
-    part: &Part<'_>,
-    tree: &Tree,
-    path: &Path,
+/// The children of one branch in the course of packing.
+struct Packing<'a, 'w> {
+    part: &'a mut Part<'w>,
+    tree: &'a mut Tree,
+    path: &'a mut Path,
+    /// The branch's step of the path.
     d: usize,
-    (i, sizes, room): (usize, &[usize], usize),
-) -> Result<Option<usize>> {
-    let first = sizes.first().copied().unwrap_or(room);
-    if room.saturating_sub(first) * WINDOW < room {
-        // A full one saves nothing that its neighbour alone would not.
-        return Ok(None);
+    /// Bytes of a page to be filled.
+    room: usize,
+}
+
+impl Packing<'_, '_> {
+    fn parent(&self) -> Ref {
+        self.path.steps()[self.d].page
     }
-    let mut sum = first;
-    for (n, size) in sizes.iter().enumerate().skip(1) {
-        sum += size;
-        if sum <= n * room && saves(part, tree, path, d, (i, n + 1, room))? {
-            return Ok(Some(n + 1));
+
+    /// The level of the children.
+    fn level(&self) -> u8 {
+        (self.path.len() - 2 - self.d) as u8
+    }
+
+    fn child(&self, i: usize) -> Result<Ref> {
+        self.part.ws.view().branch(self.parent(), self.level() + 1)?.child(i)
+    }
+
+    /// Bytes that a child's entries take, wherever they lie.
+    fn size_of(&self, i: usize) -> Result<usize> {
+        self.part.ws.view().node(self.child(i)?, self.level())?.size(align_of(self.tree))
+    }
+
+    /// How many children from child `i` on, which have these sizes, have room in one page less.
+    fn shortest(&self, i: usize, sizes: &[usize]) -> Result<Option<usize>> {
+        let first = sizes.first().copied().unwrap_or(self.room);
+        if self.room.saturating_sub(first) * WINDOW < self.room {
+            // A full one saves nothing that its neighbour alone would not.
+            return Ok(None);
         }
-    }
-    Ok(None)
-}
-
-/// Whether the entries of a window, filled into one page after the other, need fewer pages.
-fn saves(
-    part: &Part<'_>,
-    tree: &Tree,
-    path: &Path,
-    d: usize,
-    (i, taken, room): (usize, usize, usize),
-) -> Result<bool> {
-    let (mut pages, mut used) = (1, 0);
-    for n in i..i + taken {
-        let at = child_of(part, path, d, n)?;
-        let node = node_at(part.ws, at, (path.len() - 2 - d) as u8)?;
-        for entry in 0..node.count() {
-            let size = node.entry_size(entry, align_of(tree)).map_err(at.damaged())?;
-            if used > 0 && used + size > room {
-                (pages, used) = (pages + 1, 0);
+        let mut sum = first;
+        for (n, size) in sizes.iter().enumerate().skip(1) {
+            sum += size;
+            if sum <= n * self.room && self.saves(i, n + 1)? {
+                return Ok(Some(n + 1));
             }
-            used += size;
         }
+        Ok(None)
     }
-    Ok(pages < taken)
-}
 
-/// Fills each page of a window from those behind it; gives the sizes of the pages that are left. Where
-/// the branch has no room for a separator the rest stays as it is.
-fn fill_window(
-    part: &mut Part<'_>,
-    tree: &mut Tree,
-    path: &mut Path,
-    d: usize,
-    (i, taken, room): (usize, usize, usize),
-) -> Result<Vec<usize>> {
-    let level = (path.len() - 2 - d) as u8;
-    for n in i..i + taken {
-        verified(part.ws, child_of(part, path, d, n)?)?;
-    }
-    touch_until(part.ws, tree, path, d)?;
-    let parent = path.steps()[d].page;
-    let (mut at, mut left) = (i + 1, taken);
-    for _ in 1..taken {
-        let Some(mut pair) = Pair::at(part.ws, parent, at, level)? else { break };
-        match pair.fill(part.ws, tree, room)? {
-            Filled::Merged => left -= 1,
-            Filled::Left => at += 1,
-            Filled::NoRoom => break,
+    /// Whether the entries of a window, filled into one page after the other, need fewer pages.
+    fn saves(&self, i: usize, taken: usize) -> Result<bool> {
+        let (mut pages, mut used) = (1, 0);
+        for n in i..i + taken {
+            let node = self.part.ws.view().node(self.child(n)?, self.level())?;
+            for entry in 0..node.count() {
+                let size = node.entry_size(entry, align_of(self.tree))?;
+                if used > 0 && used + size > self.room {
+                    (pages, used) = (pages + 1, 0);
+                }
+                used += size;
+            }
         }
+        Ok(pages < taken)
     }
-    (i..i + left).map(|n| size_of(part, tree, child_of(part, path, d, n)?, level)).collect()
+
+    /// Fills each page of a window from those after it; gives the sizes of the pages that are left.
+    /// Where the branch has no room for a separator the rest stays as it is.
+    fn fill_window(&mut self, i: usize, taken: usize) -> Result<Vec<usize>> {
+        for n in i..i + taken {
+            verified(self.part.ws, self.child(n)?)?;
+        }
+        touch_until(self.part.ws, self.tree, self.path, self.d)?;
+        let (parent, level) = (self.parent(), self.level());
+        let mut tree = TreeMut::new(self.part.ws, self.tree);
+        let (mut at, mut left) = (i + 1, taken);
+        for _ in 1..taken {
+            let Some(mut pair) = Pair::at(tree.ws, parent, at, level)? else { break };
+            match pair.fill(&mut tree, self.room)? {
+                Filled::Merged => left -= 1,
+                Filled::Left => at += 1,
+                Filled::NoRoom => break,
+            }
+        }
+        (i..i + left).map(|n| self.size_of(n)).collect()
+    }
 }

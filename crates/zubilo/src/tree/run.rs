@@ -3,6 +3,8 @@
 use crate::num::{load_u64, store_u64};
 use crate::page::Damage;
 
+use super::Ref;
+
 /// Bytes of a stored run reference.
 pub(crate) const RUN_REF_SIZE: usize = 32;
 const DIRTY: u64 = 1 << 63;
@@ -42,6 +44,11 @@ impl RunRef {
             && store_u64(out, 16, self.checksum)
             && store_u64(out, 24, self.birth);
         if fits { Ok(()) } else { Err(Damage("a run reference has the wrong size")) }
+    }
+
+    /// The reference in a record of the leaf at `at`.
+    pub(crate) fn of(at: Ref, bytes: &[u8]) -> crate::error::Result<RunRef> {
+        RunRef::load(bytes).map_err(at.damaged())
     }
 
     pub(crate) fn load(bytes: &[u8]) -> Result<RunRef, Damage> {

@@ -2,17 +2,19 @@
 //! a tree of their own, whose descriptor the record holds.
 
 use crate::error::Result;
-use crate::page::{Damage, Entry, FLAG_DIRTY_RUNS, Items, LeafPage, Order, Set, ValueKind, header};
+use crate::page::{
+    Damage, Entry, FLAG_DIRTY_RUNS, Items, NormBuf, Order, Packed, SearchKey, ValueKind, header,
+};
 
-use super::cursor::Cursor;
-use super::lookup::{branch_at, descend_items, get_entry};
-use super::{Pages, Path, Ref, RunRef, Tree, TreeDesc};
+use super::lookup::{find_leaf, get_entry};
+use super::range::{Bounds, Range};
+use super::{Located, Pages, Ref, RunRef, Tree, TreeDesc};
 
 /// The values of a key as its record holds them.
 #[derive(Clone, Copy)]
 pub(crate) enum Values<'p> {
     One(&'p [u8]),
-    Set(Set<'p>),
+    Set(Located<Packed<'p>>),
     Tree(TreeDesc),
 }
 
@@ -26,24 +28,24 @@ pub(crate) fn values_of<'p, P: Pages<'p>>(
     match entry.kind {
         ValueKind::Inline => Ok(Values::One(entry.value)),
         ValueKind::Run => {
-            let run = RunRef::load(entry.value).map_err(at.damaged())?;
+            let run = RunRef::of(at, entry.value)?;
             pages.run(at, &run).map(Values::One)
         }
-        ValueKind::Duplicates => Set::new(entry.value).map_err(at.damaged()).map(Values::Set),
+        ValueKind::Duplicates => Located::new(at, Packed::in_record(entry.value)).map(Values::Set),
         ValueKind::Tree => tree_of(pages, at, entry.value).map(Values::Tree),
     }
 }
 
-/// The tree whose descriptor stands in a record of the leaf at `at`.
+/// The tree of values whose descriptor is in a record of the leaf at `at`.
 pub(crate) fn tree_of<'p, P: Pages<'p>>(pages: &P, at: Ref, value: &[u8]) -> Result<TreeDesc> {
-    let desc = TreeDesc::from_bytes(value).map_err(at.damaged())?;
-    // Only a page of this transaction refers to pages that are not written yet; it bears a mark.
+    let desc = *Located::new(at, TreeDesc::from_bytes(value))?;
+    // Only a page of this transaction refers to pages that are not written yet; its header says so.
     let dirty = desc.root.slot().is_some();
     // Values have no values: a tree that claims it could lead into itself.
-    let nested = desc.options.has_duplicates();
+    let nested = desc.options.has_duplicates() || !desc.is_packed();
     if nested || desc.depth == 0 || (dirty && header::flags(pages.page(at)?) & FLAG_DIRTY_RUNS == 0)
     {
-        return Err(at.damaged()(Damage("a tree of values that cannot be")));
+        return Err(at.damaged()(Damage("invalid duplicate-tree descriptor")));
     }
     Ok(desc)
 }
@@ -57,14 +59,13 @@ pub(crate) fn first_value<'p, P: Pages<'p>>(
 ) -> Result<&'p [u8]> {
     match values_of(pages, at, entry)? {
         Values::One(value) => Ok(value),
-        Values::Set(set) => set.item(0).map_err(at.damaged()),
+        Values::Set(set) => set.item(0),
         Values::Tree(desc) => {
             let mut at = desc.root;
             for level in (1..desc.depth).rev() {
-                at = Ref(branch_at(pages, at, level)?.child(0).map_err(at.damaged())?);
+                at = pages.branch(at, level)?.child(0)?;
             }
-            let leaf = Items::parse(pages.page(at)?).map_err(at.damaged())?;
-            leaf.key(0).map_err(at.damaged())
+            pages.leaf_of_kind::<Packed<'p>>(at)?.item(0)
         }
     }
 }
@@ -94,23 +95,23 @@ impl<'p> Values<'p> {
     pub(crate) fn find<P: Pages<'p>>(
         &self,
         pages: &P,
-        at: Ref,
         order: &Order,
         value: &[u8],
     ) -> Result<Option<&'p [u8]>> {
-        match self {
-            Values::One(own) => Ok(order.compare(value, own).is_eq().then_some(*own)),
-            Values::Set(set) => match set.search(order, value).map_err(at.damaged())? {
-                Ok(i) => set.item(i).map_err(at.damaged()).map(Some),
-                Err(_) => Ok(None),
-            },
+        let leaf = match self {
+            Values::One(own) => return Ok(order.compare(value, own).is_eq().then_some(*own)),
+            Values::Set(set) => *set,
             Values::Tree(desc) => {
-                let mut path = Path::default();
-                if !descend_items(pages, desc, order, value, &mut path)? {
-                    return Ok(None);
-                }
-                Cursor::<P, Items<'p>>::resume(*pages, desc, order.clone(), path)?.key()
+                let mut buf = NormBuf::default();
+                let key = SearchKey::new(order, value, &mut buf);
+                let leaf = find_leaf(pages, desc, order, &key)?;
+                let Some(leaf) = leaf else { return Ok(None) };
+                leaf
             }
+        };
+        match leaf.position(order, value)? {
+            Ok(i) => leaf.item(i).map(Some),
+            Err(_) => Ok(None),
         }
     }
 }
@@ -120,121 +121,38 @@ pub(crate) struct ValuesIter<'p, P: Pages<'p>> {
     /// Values not yet given.
     left: u64,
     at: Ref,
+    /// Those that come next, of a set or of a leaf that the front has come to.
+    next: Items<'p>,
     inner: Inner<'p, P>,
 }
 
 enum Inner<'p, P: Pages<'p>> {
     One(&'p [u8]),
-    /// A set and the index of the next value.
-    Set(Set<'p>, usize),
-    Tree(Box<Ends<'p, P>>),
-}
-
-/// Both ends in a tree of values.
-struct Ends<'p, P: Pages<'p>> {
-    pages: P,
-    desc: TreeDesc,
-    order: Order,
-    front: Option<End<'p, P>>,
-    back: Option<End<'p, P>>,
-}
-
-/// One end: a cursor and, of its leaf, the values [low, high) to come.
-struct End<'p, P: Pages<'p>> {
-    cursor: Cursor<'p, P, Items<'p>>,
-    leaf: Items<'p>,
-    at: Ref,
-    low: usize,
-    high: usize,
-}
-
-impl<'p, P: Pages<'p>> End<'p, P> {
-    fn at(cursor: Cursor<'p, P, Items<'p>>) -> Option<End<'p, P>> {
-        let (at, leaf, _) = cursor.position()?;
-        Some(End { cursor, leaf, at, low: 0, high: leaf.count() })
-    }
-}
-
-impl<'p, P: Pages<'p>> Ends<'p, P> {
-    fn cursor(&self) -> Cursor<'p, P, Items<'p>> {
-        Cursor::new(self.pages, &self.desc, self.order.clone())
-    }
-
-    #[inline]
-    fn next(&mut self) -> Result<Option<&'p [u8]>> {
-        if let Some(end) = &mut self.front
-            && end.low < end.high
-        {
-            end.low += 1;
-            return end.leaf.key(end.low - 1).map_err(end.at.damaged()).map(Some);
-        }
-        self.next_leaf()
-    }
-
-    /// The first value of the next leaf.
-    #[cold]
-    fn next_leaf(&mut self) -> Result<Option<&'p [u8]>> {
-        let cursor = match self.front.take() {
-            None => {
-                let mut cursor = self.cursor();
-                cursor.first()?;
-                cursor
-            }
-            Some(mut end) => {
-                end.cursor.next_leaf()?;
-                end.cursor
-            }
-        };
-        self.front = End::at(cursor);
-        let Some(end) = &mut self.front else { return Ok(None) };
-        end.low = 1;
-        end.leaf.key(0).map_err(end.at.damaged()).map(Some)
-    }
-
-    fn next_back(&mut self) -> Result<Option<&'p [u8]>> {
-        if let Some(end) = &mut self.back
-            && end.low < end.high
-        {
-            end.high -= 1;
-            return end.leaf.key(end.high).map_err(end.at.damaged()).map(Some);
-        }
-        let cursor = match self.back.take() {
-            None => {
-                let mut cursor = self.cursor();
-                cursor.last()?;
-                cursor
-            }
-            Some(mut end) => {
-                end.cursor.prev_leaf()?;
-                end.cursor
-            }
-        };
-        self.back = End::at(cursor);
-        let Some(end) = &mut self.back else { return Ok(None) };
-        end.high = end.high.saturating_sub(1);
-        end.leaf.key(end.high).map_err(end.at.damaged()).map(Some)
-    }
+    Set,
+    Tree(Box<Range<'p, P, Packed<'p>>>),
 }
 
 impl<'p, P: Pages<'p>> ValuesIter<'p, P> {
     /// The values of an entry.
     pub(crate) fn new(pages: P, at: Ref, entry: &Entry<'p>, order: &Order) -> Result<Self> {
         let values = values_of(&pages, at, entry)?;
-        let left = values.count();
+        let (left, mut next) = (values.count(), Items::none());
         let inner = match values {
             Values::One(value) => Inner::One(value),
-            Values::Set(set) => Inner::Set(set, 0),
+            Values::Set(set) => {
+                next = Items::new(*set, 0..set.count());
+                Inner::Set
+            }
             Values::Tree(desc) => {
-                let order = order.clone();
-                Inner::Tree(Box::new(Ends { pages, desc, order, front: None, back: None }))
+                Inner::Tree(Box::new(Range::new(pages, &desc, order.clone(), Bounds::ALL, false)))
             }
         };
-        Ok(ValuesIter { left, at, inner })
+        Ok(ValuesIter { left, at, next, inner })
     }
 
     /// Without values.
     pub(crate) fn empty() -> Self {
-        ValuesIter { left: 0, at: Ref::NONE, inner: Inner::One(&[]) }
+        ValuesIter { left: 0, at: Ref::NONE, next: Items::none(), inner: Inner::One(&[]) }
     }
 
     /// How many are still to come.
@@ -242,36 +160,48 @@ impl<'p, P: Pages<'p>> ValuesIter<'p, P> {
         self.left
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<Result<&'p [u8]>> {
         self.left = self.left.checked_sub(1)?;
+        match self.next.next() {
+            Some(value) => Some(Ok(value)),
+            None => self.next_slowly(),
+        }
+    }
+
+    /// The only value, or the first one of the next leaf.
+    #[inline(never)]
+    fn next_slowly(&mut self) -> Option<Result<&'p [u8]>> {
         let value = match &mut self.inner {
             Inner::One(value) => Ok(Some(*value)),
-            Inner::Set(set, next) => {
-                *next += 1;
-                set.item(*next - 1).map_err(self.at.damaged()).map(Some)
-            }
-            Inner::Tree(ends) => ends.next(),
+            Inner::Tree(range) if self.next.len() == 0 => range.take().map(|taken| {
+                let (leaf, taken) = taken?;
+                self.next = Items::new(*leaf, taken);
+                self.next.next()
+            }),
+            Inner::Set | Inner::Tree(_) => Ok(None),
         };
-        self.checked(value)
+        self.given(value)
     }
 
     pub(crate) fn next_back(&mut self) -> Option<Result<&'p [u8]>> {
         self.left = self.left.checked_sub(1)?;
         let value = match &mut self.inner {
             Inner::One(value) => Ok(Some(*value)),
-            Inner::Set(set, next) => {
-                set.item(*next + self.left as usize).map_err(self.at.damaged()).map(Some)
+            Inner::Set => Ok(self.next.next_back()),
+            Inner::Tree(range) => {
+                range.give_back(self.next.len());
+                self.next = Items::none();
+                range.next_back_by(|leaf, i| leaf.item(i))
             }
-            Inner::Tree(ends) => ends.next_back(),
         };
-        self.checked(value)
+        self.given(value)
     }
 
     /// Ends after an error; a tree with fewer values than its descriptor says is damaged.
-    #[inline]
-    fn checked(&mut self, value: Result<Option<&'p [u8]>>) -> Option<Result<&'p [u8]>> {
-        let lost = || self.at.damaged()(Damage("a tree of values with fewer than it counts"));
+    fn given(&mut self, value: Result<Option<&'p [u8]>>) -> Option<Result<&'p [u8]>> {
+        let lost =
+            || self.at.damaged()(Damage("a tree of values with fewer values than it counts"));
         let value = value.and_then(|v| v.ok_or_else(lost));
         if value.is_err() {
             self.left = 0;

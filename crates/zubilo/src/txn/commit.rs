@@ -1,8 +1,8 @@
 //! The commit: one run of pages, one meta, one flush.
 //!
 //! Order of things, and why:
-//! 1. descriptors of changed tables go into the main tree, which may dirty more pages;
-//! 2. pages are allocated (now their number is known), laid out and handed to the kernel;
+//! 1. descriptors of changed tables go into the catalogue, which may dirty more pages;
+//! 2. pages are allocated (now their number is known), get their contents and go to the kernel;
 //! 3. what was allocated and what died goes into the free-space log;
 //! 4. the meta is handed to the kernel; in SYNC one flush makes pages and meta durable together.
 //!    That is allowed only on top of a steady commit and for a commit small enough to be verified
@@ -10,31 +10,32 @@
 //! 5. only then is the commit published, and only after that can its dead pages be reused.
 //!
 //! Until 5 an error leaves the store as it was: free pages hold other garbage than before.
+//!
+//! Each step is a type that the next one consumes: [`Settled`], [`Written`], [`Logged`]. So none can be
+//! left out, done twice, or done after the one that follows it.
 
 use twox_hash::XxHash3_64;
 
-use crate::dirty::{no_list, with_room};
-use crate::env::Root;
+use crate::dirty::{Freed, no_list, with_room};
 use crate::env::checkpoint::{MetaLock, flush, free_slot, wipe_unpublished};
+use crate::env::facade;
 use crate::env::log::Level;
-use crate::env::meta::{META_COUNT, Meta, Trust};
+use crate::env::meta::{META_COUNT, META_SIZE, Meta, RedoLog, Trust};
 use crate::env::metas::{self, SlotState};
+use crate::env::{EnvInner, Root};
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
-use crate::page::leaf;
 use crate::planted::{Bug, has};
+use crate::redo::{Place, reseed};
 use crate::space::{Extent, Retired};
-use crate::tree::{Ref, lookup};
 
-use super::clean::PIECES;
-use super::layout::Layout;
+use super::clean::EXTENTS;
+use super::commit_times::{CommitClock, CommitReport};
 use super::write::WriteTxn;
+use super::writeback::Writeback;
 
 /// Largest commit, in bytes, whose pages are verified at open instead of being flushed first.
 const VERIFIED_MAX: u64 = 2 << 20;
-
-/// The end of the used part is lowered every so many commits, and when most of it is free.
-const TRIM_PERIOD: u64 = 64;
 
 impl WriteTxn {
     /// Makes the changes the newest state of the store, for everyone at once, and durable as the
@@ -45,104 +46,77 @@ impl WriteTxn {
     /// flush: then no later flush can be trusted, and writers get [`Error::Poisoned`] until the
     /// store is reopened.
     pub fn commit(mut self) -> Result<TxnId> {
+        self.commit_in_place()
+    }
+
+    /// As [`WriteTxn::commit`]; returns where the time went and what was written. A transaction without
+    /// changes reports zeros.
+    pub fn commit_with_report(mut self) -> Result<CommitReport> {
+        let txn = self.commit_in_place()?;
+        Ok(CommitReport { txn, ..self.clock.report })
+    }
+
+    /// Commits; the transaction can only be dropped then, or begun anew.
+    pub(super) fn commit_in_place(&mut self) -> Result<TxnId> {
         self.check()?;
-        if self.floor > 0 {
+        if !self.end_levels() {
             return Err(Error::Invalid("a closure cannot commit the transaction that it runs in"));
-        }
-        while !self.savepoints.is_empty() {
-            self.fold_level();
         }
         if !self.has_changes() {
             return Ok(TxnId(self.base.txn));
         }
         self.env.check_writable()?;
+        self.clock.start();
+        let _span = facade::span(&self.env, "commit");
         // Until the commit stands the space map in memory is half-way; the file's log is right.
-        self.forget_state = true;
-        let result = self.commit_changes();
-        self.forget_state = result.is_err() && !has(Bug::MapKeptAfterError);
+        self.space.begin_commit();
+        let result =
+            self.settle().and_then(Settled::write).and_then(Written::log).and_then(Logged::seal);
+        self.space.end_commit(result.is_ok() || has(Bug::MapKeptAfterError));
         let txn = result?;
-        self.audit(txn)?;
+        let sums = self.clock.report.sums();
+        self.env.counters.add_commit(&sums);
+        facade::commit(&self.env, txn.0, &sums);
+        if self.env.options.audit {
+            (self.env.checks.audit)(&self.env, txn)?;
+            self.clock.lap(|report| &mut report.audit);
+        }
         Ok(txn)
     }
 
-    fn commit_changes(&mut self) -> Result<TxnId> {
-        self.store_changed_descs()?;
-        self.renew_pins()?;
-        if self.ws.arena().live() > 0 && !self.compaction.low {
-            self.clean(self.ws.arena().live() as u64)?;
-            self.store_changed_descs()?;
+    /// Makes the trees final: nothing dirties a page after this, so none that was written early is taken
+    /// back any more.
+    fn settle(&mut self) -> Result<Settled<'_>> {
+        self.attempt.begin(&self.env.shared, self.id().0);
+        self.catalogue.store_changed(&mut self.ws)?;
+        self.space.renew_pins()?;
+        let pages = self.ws.arena().live() as u64;
+        let log = self.log_to_append(pages + self.ws.run_pages())?;
+        if log.is_some() {
+            self.space.set_unflushed();
         }
-        // From here on no page is made dirty, so none that was spilled is taken back any more.
-        self.reuse_returned()?;
+        if pages > 0 && self.clean(pages)? {
+            self.catalogue.store_changed(&mut self.ws)?;
+        }
+        self.space.reuse_returned(&mut self.ws)?;
         self.check_freed()?;
         let pages = self.ws.arena().live() as u64 + self.ws.run_pages();
-        let (extents, digest) = match pages {
-            0 => (vec![], Some(XxHash3_64::oneshot(&[]))),
-            _ => self.write_pages(pages)?,
-        };
-        let bytes = pages << self.env.shift;
-        let spilled = !self.ws.spilled.is_empty();
-        let mut allocated = extents;
-        match has(Bug::SpilledForgotten) {
-            true => self.ws.spilled.clear(),
-            false => {
-                allocated.try_reserve(self.ws.spilled.len()).map_err(|_| no_list())?;
-                allocated.append(&mut self.ws.spilled);
+        self.clock.lap(|report| &mut report.prepare);
+        Ok(Settled { txn: self, pages, log })
+    }
+
+    /// What the trees have set free must be pages in use, each once. Damaged trees share pages, or
+    /// hold some that the space map calls free: that must not bring the map into disorder too.
+    fn check_freed(&mut self) -> Result<()> {
+        let mut from = META_COUNT;
+        for freed in self.ws.freed() {
+            if freed.first < from || !self.space.is_used(freed.first, freed.count) {
+                return Err(Error::Corrupted {
+                    page: PageNo(freed.first),
+                    reason: "a page of a tree is free, or belongs to another one too",
+                });
             }
-        }
-        allocated.sort_unstable_by_key(|e| e.first);
-        merge(&mut allocated);
-        let pieces = allocated.len();
-        let mut meta = self.next_meta()?;
-        let released = self.released(meta.txn)?;
-        let log_pages = self.log_commit(&mut meta, allocated, released)?;
-        meta.digest = digest.unwrap_or(0);
-        if let Some(state) = &mut self.state {
-            state.scattered = pieces > PIECES;
-        }
-        let what = format_args!("commit {}: {pages} pages in {pieces} extents", meta.txn);
-        self.env.log(Level::Debug, what);
-        // Asked again, not anew: a checkpoint may have made the commit before steady meanwhile, and
-        // then there is no digest.
-        let one_flush = digest.is_some() && !spilled && self.verifiable(pages + log_pages);
-        self.seal(meta, one_flush, bytes + (log_pages << self.env.shift))
-    }
-
-    /// Puts the descriptors of changed tables under their names.
-    fn store_changed_descs(&mut self) -> Result<()> {
-        for index in 0..self.tables.len() {
-            let table = &self.tables[index];
-            if table.tree.desc != table.stored && !table.gone {
-                let (name, desc) = (table.name.clone(), table.tree.desc);
-                self.store_desc(&name, &desc)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Readers may have ended since the transaction began. The snapshot it works on stays pinned
-    /// until its successor is published.
-    pub(super) fn look_for_pins(&mut self) -> Result<()> {
-        let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        self.env.collect_pins(&mut state.pins);
-        let base = self.base.txn;
-        if let Err(at) = state.pins.binary_search(&base) {
-            state.pins.insert(at, base);
-        }
-        state.space.set_pins(&state.pins);
-        Ok(())
-    }
-
-    fn renew_pins(&mut self) -> Result<()> {
-        self.look_for_pins()?;
-        let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        // Now and then: what is set aside at the tail for the next commits should last.
-        let base = self.base.txn;
-        if base.is_multiple_of(TRIM_PERIOD)
-            || self.compaction.low
-            || state.space.free_pages() > state.space.end() / 2
-        {
-            state.space.trim_tail(META_COUNT);
+            from = freed.first + freed.count;
         }
         Ok(())
     }
@@ -154,85 +128,178 @@ impl WriteTxn {
             && (self.env.steady() == self.base.txn || has(Bug::OneFlushOnWeak))
     }
 
-    /// Gives all dirty pages their places and hands them to the kernel. With a digest, if one flush may
-    /// do for the commit.
-    fn write_pages(&mut self, pages: u64) -> Result<(Vec<Extent>, Option<u64>)> {
-        let digest = self.verifiable(pages) && self.ws.spilled.is_empty();
-        let allocated = self.allocate(pages)?;
-        let extents = allocated.all()?;
-        let mut layout = Layout::new(&mut self.ws, allocated)?;
-        for table in self.tables.iter_mut().filter(|t| !t.gone) {
-            let root = layout.tree(table.tree.desc.root, table.tree.desc.depth)?;
-            if table.tree.desc.root != root {
-                table.tree.desc.root = root;
-                let bytes = table.tree.desc.to_bytes();
-                layout.replace_value(&self.main.desc, &table.name, &bytes)?;
-            }
-        }
-        self.main.desc.root = layout.tree(self.main.desc.root, self.main.desc.depth)?;
-        let mut written = layout.finish();
-        let digest = written.write(&self.env, &self.ws, digest)?;
-        Ok((extents, digest))
+    /// Whether a commit must be flushed so that later weak ones can be judged by their pages: these tell by
+    /// their birth whether they are those that were written last.
+    pub(super) fn is_hard_to_judge(&self) -> bool {
+        // Births are known since the base of the log. Where the run of the system is known none is asked for.
+        // Whoever opens the store next may be one of those who do not know it.
+        let is_hidden = self.env.boot_id == [0; 16] || self.env.shared.has_hidden_users();
+        (self.attempt.is_retry() || is_hidden && self.space.log_base() > self.env.steady())
+            && !has(Bug::AttemptsForgotten)
     }
 
     /// The meta of this commit, but for free-space log and digest.
     fn next_meta(&self) -> Result<Meta> {
-        let state = self.state.as_ref().ok_or(Error::TxnBroken)?;
-        let mut meta = state.meta.clone();
+        let mut meta = self.space.meta()?.clone();
         meta.txn = self.base.txn + 1;
         meta.boot_id = self.env.boot_id;
-        meta.main = self.main.desc;
-        meta.next_table = self.next_table;
-        meta.canary = self.canary;
-        meta.geometry = self.stored_geometry();
+        meta.opening = self.env.opening;
+        self.catalogue.describe(&mut meta);
+        meta.geometry = self.space.stored_geometry();
+        // Without a record the log goes on from another seed, whatever lies at its place.
+        let salted = |log: RedoLog| {
+            let chain = reseed(log.next.chain, meta.txn, meta.opening);
+            RedoLog { next: Place { chain, ..log.next }, is_logged: false, ..log }
+        };
+        meta.redo = self.replayed().or(meta.redo.map(salted));
         Ok(meta)
     }
+}
 
-    /// What the trees have set free must be pages in use, each once. Damaged trees share pages, or
-    /// hold some that the space map calls free: that must not bring the map into disorder too.
-    fn check_freed(&mut self) -> Result<()> {
-        let state = self.state.as_ref().ok_or(Error::TxnBroken)?;
-        // Sorted here once, as the log wants them, instead of there for each use.
-        self.ws.freed.sort_unstable_by_key(|f| f.first);
-        let mut from = META_COUNT;
-        for freed in &self.ws.freed {
-            if freed.first < from || !state.space.is_used(freed.first, freed.count) {
-                return Err(Error::Corrupted {
-                    page: PageNo(freed.first),
-                    reason: "a page of a tree is free, or belongs to another one too",
-                });
-            }
-            from = freed.first + freed.count;
-        }
-        Ok(())
-    }
+/// The trees are final; their dirty pages have no places yet.
+struct Settled<'t> {
+    txn: &'t mut WriteTxn,
+    /// How many places they need.
+    pages: u64,
+    /// The redo log that the commit is appended to. It is durable with that, and nothing else is flushed.
+    log: Option<RedoLog>,
+}
 
-    fn released(&mut self, death: u64) -> Result<Vec<Retired>> {
-        let mut freed = std::mem::take(&mut self.ws.freed);
-        if has(Bug::FreedForgotten) {
-            freed.clear();
-        }
-        let entry = |f: crate::dirty::Freed| Retired {
-            first: f.first,
-            count: f.count,
-            birth: f.birth,
-            death,
+impl<'t> Settled<'t> {
+    /// Gives all dirty pages their places and hands them to the kernel. With a digest, if one flush may
+    /// do for the commit.
+    fn write(self) -> Result<Written<'t>> {
+        let Settled { txn, pages, log } = self;
+        let (mut allocated, digest) = match pages {
+            0 => (vec![], Some(XxHash3_64::oneshot(&[]))),
+            _ => Settled::write_pages(txn, pages, log.is_none())?,
         };
-        let mut released = with_room(freed.len()).ok_or_else(no_list)?;
-        released.extend(freed.into_iter().map(entry));
-        Ok(released)
+        let spilled = txn.ws.take_spilled();
+        let ring = if txn.wants_ring()? { txn.space.take_ring()? } else { None };
+        let early = !spilled.is_empty() || ring.is_some();
+        if !has(Bug::SpilledForgotten) {
+            allocated.try_reserve(spilled.len()).map_err(|_| no_list())?;
+            allocated.extend(spilled);
+        }
+        if let Some(ring) = ring.filter(|_| !has(Bug::RingNotBooked)) {
+            allocated.try_reserve(1).map_err(|_| no_list())?;
+            allocated.push(ring);
+        }
+        allocated.sort_unstable_by_key(|e| e.first);
+        merge(&mut allocated);
+        Ok(Written { txn, pages, allocated, digest, early, log, ring })
     }
 
+    fn write_pages(
+        txn: &mut WriteTxn,
+        pages: u64,
+        flushed: bool,
+    ) -> Result<(Vec<Extent>, Option<u64>)> {
+        let digest = flushed && txn.verifiable(pages) && txn.ws.spilled().is_empty();
+        let allocated = txn.space.allocate(&txn.ws, pages)?;
+        let extents = allocated.all()?;
+        let mut writeback = Writeback::new(&mut txn.ws, allocated)?;
+        txn.catalogue.place(&mut writeback)?;
+        let mut placed = writeback.finish();
+        txn.clock.lap(|report| &mut report.layout);
+        let digest = placed.write(&txn.env, &txn.ws, digest)?;
+        txn.clock.lap(|report| &mut report.write);
+        Ok((extents, digest))
+    }
+}
+
+/// The pages are in the kernel's hands; the free-space log does not know of them.
+struct Written<'t> {
+    txn: &'t mut WriteTxn,
+    pages: u64,
+    /// All extents that the transaction has written to, ascending.
+    allocated: Vec<Extent>,
+    digest: Option<u64>,
+    /// Some pages were written before the commit: the digest does not have them.
+    early: bool,
+    log: Option<RedoLog>,
+    /// Pages that become a redo log.
+    ring: Option<Extent>,
+}
+
+impl<'t> Written<'t> {
+    /// Adds the commit to the free-space log.
+    fn log(self) -> Result<Logged<'t>> {
+        let Written { txn, pages, allocated, digest, early, log, ring } = self;
+        let extents = allocated.len();
+        let mut meta = txn.next_meta()?;
+        let mut released = released(txn.ws.take_freed(), meta.txn)?;
+        if let Some(Extent { first, count }) = ring {
+            let next = Place { pos: 0, chain: reseed(meta.txn, meta.txn, meta.opening) };
+            let (bytes, birth) = (count << txn.env.shift, meta.txn);
+            meta.redo = Some(RedoLog { first, bytes, birth, next, is_logged: false });
+        }
+        if let Some(old) = meta.redo.take_if(|_| txn.space.is_compacting()) {
+            let (first, count) = (old.first, old.pages(txn.env.shift));
+            released.try_reserve(1).map_err(|_| no_list())?;
+            released.push(Retired { first, count, birth: old.birth, death: meta.txn });
+        }
+        let log_pages = txn.space.log_commit(&mut meta, allocated, released)?;
+        meta.digest = digest.unwrap_or(0);
+        let what = format_args!("commit {}: {pages} pages in {extents} extents", meta.txn);
+        txn.env.log(Level::Debug, what);
+        // Asked again, not anew: a checkpoint may have made the commit before steady meanwhile, and
+        // then there is no digest.
+        let one_flush = digest.is_some() && !early && txn.verifiable(pages + log_pages);
+        let bytes = (pages + log_pages) << txn.env.shift;
+        let (report, counts) = (&mut txn.clock.report, txn.ws.counts);
+        (report.pages, report.runs) = (pages, extents as u64);
+        (report.pages_copied, report.pages_spilled) = (counts.copied, counts.spilled);
+        (report.pages_split, report.pages_merged) = (counts.split, counts.merged);
+        report.bytes = bytes + META_SIZE as u64;
+        txn.clock.lap(|report| &mut report.log);
+        Ok(Logged { txn, meta, one_flush, bytes, scattered: extents > EXTENTS, log })
+    }
+}
+
+/// What the commit freed, as the free-space log has it.
+fn released(mut freed: Vec<Freed>, death: u64) -> Result<Vec<Retired>> {
+    if has(Bug::FreedForgotten) {
+        freed.clear();
+    }
+    let entry = |f: Freed| Retired { first: f.first, count: f.count, birth: f.birth, death };
+    let mut released = with_room(freed.len()).ok_or_else(no_list)?;
+    released.extend(freed.into_iter().map(entry));
+    Ok(released)
+}
+
+/// All but the meta is in the kernel's hands.
+struct Logged<'t> {
+    txn: &'t mut WriteTxn,
+    meta: Meta,
+    /// One flush may do for pages and meta.
+    one_flush: bool,
+    /// Bytes that were written.
+    bytes: u64,
+    /// The commit found no long run.
+    scattered: bool,
+    /// The redo log that the commit is appended to.
+    log: Option<RedoLog>,
+}
+
+impl Logged<'_> {
     /// Meta, flush, publication.
-    fn seal(&mut self, mut meta: Meta, one_flush: bool, bytes: u64) -> Result<TxnId> {
-        let env = self.env.clone();
-        let sync = env.is_sync();
+    fn seal(self) -> Result<TxnId> {
+        let Logged { txn, mut meta, one_flush, mut bytes, scattered, log } = self;
+        let sync = log.is_none() && (txn.env.is_sync() || txn.is_hard_to_judge());
+        if let Some(log) = log {
+            // Before its meta: a meta that names a record that is not there would break the log.
+            let mut record = txn.take_record();
+            bytes = record.len() as u64;
+            meta.redo = Some(txn.env.append_record(&log, meta.txn, &mut record)?);
+            txn.clock.lap(|report| &mut report.flush);
+            txn.clock.report.flushes += 1;
+        }
+        let (env, clock) = (&txn.env, &mut txn.clock);
         meta.trust = match (sync, one_flush) {
             (true, true) => Trust::Verified,
             (true, false) => {
-                if !has(Bug::PagesNotFlushed) {
-                    flush(&env)?;
-                }
+                flush_timed(env, clock)?;
                 Trust::Steady
             }
             (false, _) => Trust::Weak,
@@ -240,46 +307,67 @@ impl WriteTxn {
         if meta.trust == Trust::Weak {
             meta.digest = env.data.home();
         }
-        let txn = meta.txn;
-        let lock = MetaLock::take(&env.shared)?;
-        let slot = free_slot(&env)?;
-        let state = if sync { SlotState::Pending } else { SlotState::Weak };
-        metas::set_slot(&env.shared, slot, txn, state);
-        let early = has(Bug::PublishedBeforeWritten);
-        if early {
-            env.shared.publish(&Root::of(&meta).to_words(env.shift));
+        let published = publish(env, clock, &meta, sync);
+        if let (Err(_), Some(log)) = (&published, &log) {
+            // No open is to find the record. Should this fail, the store is poisoned.
+            let _ = env.void_record(log);
         }
-        if let Err(error) = metas::write(env.data.as_ref(), slot, &meta) {
-            // What arrived of it may be a whole meta, which an open would believe.
-            drop(lock);
-            // Should this fail too, the next writer does it before anything else.
-            let _ = wipe_unpublished(&env);
-            return Err(error);
-        }
-        if sync && !has(Bug::AcknowledgedEarly) {
-            flush(&env)?;
-        }
-        // Published before it is called steady: should this process be killed in between, the
-        // commit counts for less than it is, not for more.
-        if !early {
-            env.shared.publish(&Root::of(&meta).to_words(env.shift));
-        }
-        if sync {
-            metas::set_steady(&env.shared, slot, txn);
-        }
+        published?;
+        let number = meta.txn;
         env.geometry_pending.store(false, std::sync::atomic::Ordering::Relaxed);
-        let geometry = meta.geometry;
-        let end = meta.end;
-        let writer = self.state.as_mut().ok_or(Error::TxnBroken)?;
-        writer.meta = meta;
+        let (geometry, end) = (meta.geometry, meta.end);
+        txn.space.committed(meta, scattered)?;
         if sync {
             // The commit stands; a file that stays too long is no reason to fail it.
             let _ = env.cut_tail(&geometry, end, false);
+        } else if log.is_some() {
+            env.flusher.committed(bytes);
         } else {
-            env.flusher.committed(bytes + crate::env::meta::META_SIZE as u64);
+            env.flusher.committed(bytes + META_SIZE as u64);
         }
-        Ok(TxnId(txn))
+        clock.lap(|report| &mut report.publish);
+        Ok(TxnId(number))
     }
+}
+
+/// Flushes; the time since the last part is of publication.
+fn flush_timed(env: &EnvInner, clock: &mut CommitClock) -> Result<()> {
+    clock.lap(|report| &mut report.publish);
+    flush(env)?;
+    clock.lap(|report| &mut report.flush);
+    clock.report.flushes += 1;
+    Ok(())
+}
+
+/// Hands the meta to the kernel, flushes it if it is to be durable by itself, and lets everyone see the commit.
+fn publish(env: &EnvInner, clock: &mut CommitClock, meta: &Meta, sync: bool) -> Result<()> {
+    let lock = MetaLock::take(&env.shared)?;
+    let slot = free_slot(env)?;
+    let state = if sync { SlotState::Pending } else { SlotState::Weak };
+    metas::set_slot(&env.shared, slot, meta.txn, state);
+    let early = has(Bug::PublishedBeforeWritten);
+    if early {
+        env.shared.publish(&Root::of(meta).to_words(env.shift));
+    }
+    if let Err(error) = metas::write(env.data.as_ref(), &env.shared, slot, meta) {
+        // What arrived of it may be a whole meta, which an open would trust.
+        drop(lock);
+        // Should this fail too, the next writer does it before anything else.
+        let _ = wipe_unpublished(env);
+        return Err(error);
+    }
+    if sync {
+        flush_timed(env, clock)?;
+    }
+    // Published before it is called steady: should this process be killed in between, the
+    // commit counts for less than it is, not for more.
+    if !early {
+        env.shared.publish(&Root::of(meta).to_words(env.shift));
+    }
+    if sync {
+        metas::set_steady(&env.shared, slot, meta.txn);
+    }
+    Ok(())
 }
 
 /// Joins adjacent extents of a sorted list.
@@ -291,31 +379,4 @@ fn merge(sorted: &mut Vec<Extent>) {
         }
         adjacent
     });
-}
-
-impl Layout<'_> {
-    /// Overwrites the value of `name` in a tree whose way to it is dirty already.
-    fn replace_value(
-        &mut self,
-        main: &crate::tree::TreeDesc,
-        name: &[u8],
-        bytes: &[u8],
-    ) -> Result<()> {
-        let lost = || Error::Invalid("a table's record is not where it was stored");
-        let (view, order) = (self.workspace().view(), crate::page::Order::Bytes);
-        let mut path = crate::tree::Path::default();
-        let mut buf = Default::default();
-        let key = crate::page::SearchKey::new(&order, name, &mut buf);
-        let found = lookup::descend(&view, main, &order, &key, &mut path)?;
-        let step = path.last().filter(|_| found).ok_or_else(lost)?;
-        let slot = step.page.slot().ok_or_else(lost)?;
-        let damaged = Ref::dirty(slot).damaged();
-        let page = self.workspace_mut().page_mut(slot)?;
-        let value = leaf::value_mut(page, step.index as usize).map_err(damaged)?;
-        if value.len() != bytes.len() {
-            return Err(lost());
-        }
-        value.copy_from_slice(bytes);
-        Ok(())
-    }
 }

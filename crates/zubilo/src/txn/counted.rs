@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::tree::{Pages, Tree, rank};
 
 use super::read::ReadTable;
+use super::view::ViewTable;
 use super::write_table::WriteTable;
 
 /// How many records lie before the start of a range, and before its end.
@@ -85,11 +86,15 @@ impl<'t> ReadTable<'t> {
     counting!('t, this => (this.snapshot(), this.tree()));
 }
 
+impl<'t> ViewTable<'t> {
+    counting!('t, this => this.parts());
+}
+
 /// What the transaction has changed in the table since it began, or since it outgrew its memory, is
 /// counted page by page.
 impl WriteTable<'_> {
     counting!('_, this => {
         this.txn.check()?;
-        (this.txn.ws.view(), this.txn.tree(this.index))
+        (this.txn.ws.view(), this.txn.tree(this.table)?)
     });
 }

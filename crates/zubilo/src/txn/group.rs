@@ -61,22 +61,22 @@ trait Job {
     fn end(&mut self, commit: Result<(), Arc<Error>>);
 }
 
-enum Stage<T, F> {
+enum Stage<T, E, F> {
     Waiting(F),
     Running,
-    Ran(Result<T>),
+    Ran(Result<T, E>),
     Panicked(Box<dyn Any + Send>),
 }
 
 /// A closure and what became of it. What is the program's in here (closure, value, panic) is dropped by
 /// its owner alone, when no lock is held: its `Drop` may use the store, or panic.
-struct Pending<T, F> {
-    stage: Stage<T, F>,
+struct Pending<T, E, F> {
+    stage: Stage<T, E, F>,
     /// How the commit ended.
     commit: Option<Result<(), Arc<Error>>>,
 }
 
-impl<T, F: FnOnce(&mut WriteTxn) -> Result<T>> Job for Pending<T, F> {
+impl<T, E: From<Error>, F: FnOnce(&mut WriteTxn) -> Result<T, E>> Job for Pending<T, E, F> {
     fn run(&mut self, txn: &mut WriteTxn) {
         let Stage::Waiting(change) = std::mem::replace(&mut self.stage, Stage::Running) else {
             return;
@@ -94,15 +94,15 @@ impl<T, F: FnOnce(&mut WriteTxn) -> Result<T>> Job for Pending<T, F> {
     }
 }
 
-impl<T, F> Pending<T, F> {
-    /// What the owner is told.
-    fn outcome(self) -> Result<T> {
+impl<T, E: From<Error>, F> Pending<T, E, F> {
+    /// What the owner learns.
+    fn outcome(self) -> Result<T, E> {
         match (self.stage, self.commit) {
             (Stage::Panicked(panic), _) => std::panic::resume_unwind(panic),
             (Stage::Ran(Err(error)), _) => Err(error),
             (Stage::Ran(Ok(value)), Some(Ok(()))) => Ok(value),
-            (_, Some(Err(error))) => Err(Error::shared(&error)),
-            (_, Some(Ok(())) | None) => Err(Error::TxnBroken),
+            (_, Some(Err(error))) => Err(Error::shared(&error).into()),
+            (_, Some(Ok(())) | None) => Err(Error::TxnBroken.into()),
         }
     }
 }
@@ -122,10 +122,11 @@ impl GroupQueue {
 }
 
 /// Runs `change` as part of a group commit; see [`crate::Env::update`].
-pub(crate) fn update<T, F>(env: &Arc<EnvInner>, change: F) -> Result<T>
+pub(crate) fn update<T, E, F>(env: &Arc<EnvInner>, queue: &GroupQueue, change: F) -> Result<T, E>
 where
-    F: FnOnce(&mut WriteTxn) -> Result<T> + Send,
+    F: FnOnce(&mut WriteTxn) -> Result<T, E> + Send,
     T: Send,
+    E: From<Error> + Send,
 {
     env.check_writable()?;
     // A thread in a write transaction (a closure of a group is in one) would wait for itself.
@@ -138,7 +139,7 @@ where
         unsafe { std::mem::transmute::<*mut (dyn Job + '_), *mut (dyn Job + 'static)>(pointer) };
     let ended = AtomicBool::new(false);
     let ticket = Ticket { job: job_address, ended: &raw const ended };
-    wait_or_lead(&env.group, ticket, |batch| lead(env, batch));
+    wait_or_lead(queue, ticket, |batch| lead(env, queue, batch));
     job.outcome()
 }
 
@@ -208,15 +209,21 @@ fn gather(queue: &GroupQueue) {
     }
 }
 
-/// Runs and commits what is queued once the writer lock is had; `batch` tells what that was.
-fn lead(env: &Arc<EnvInner>, batch: &mut Vec<Ticket>) -> Result<(), Arc<Error>> {
+/// Runs and commits what is queued once the writer lock is had; `batch` says what that was.
+fn lead(
+    env: &Arc<EnvInner>,
+    queue: &GroupQueue,
+    batch: &mut Vec<Ticket>,
+) -> Result<(), Arc<Error>> {
     if env.is_sync() {
-        gather(&env.group);
+        gather(queue);
     }
     let txn = WriteTxn::begin(env, true);
-    env.group.take(batch);
+    queue.take(batch);
     let mut txn = match txn {
-        Ok(Some(txn)) => txn,
+        // Not on the stack: a program may run coroutines whose stacks are moved away while they wait, and
+        // one of its closures may have handed the transaction's address to others.
+        Ok(Some(txn)) => Box::new(txn),
         Ok(None) => return Err(Arc::new(Error::Busy("the writer lock is taken"))),
         Err(error) => return Err(Arc::new(error)),
     };

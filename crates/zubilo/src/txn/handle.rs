@@ -9,7 +9,7 @@ use super::read::{ReadTable, ReadTxn};
 use super::write::WriteTxn;
 use super::write_table::WriteTable;
 
-/// A table, known beyond the transaction that told it. Opening it in another spares the caller to
+/// A table, known beyond the transaction that opened it. Opening it in another spares the caller to
 /// repeat its options; it is not found when the table was dropped, renamed, or made anew.
 #[derive(Clone, Debug)]
 pub struct TableHandle {
@@ -71,9 +71,9 @@ impl ReadTxn {
 impl WriteTxn {
     /// The table of a handle.
     pub fn open(&mut self, handle: &TableHandle) -> Result<WriteTable<'_>> {
-        let index = self.open_with(&handle.name, &handle.options)?.ok_or(Error::NoSuchTable)?;
-        handle.check(&self.tree(index).desc)?;
-        Ok(WriteTable { txn: self, index })
+        let table = self.open_with(&handle.name, &handle.options)?.ok_or(Error::NoSuchTable)?;
+        handle.check(&self.tree(table)?.desc)?;
+        Ok(WriteTable { txn: self, table })
     }
 }
 
@@ -81,7 +81,6 @@ impl WriteTable<'_> {
     /// A handle on the table. If it was created in this transaction, or in a nested level, the handle
     /// finds it elsewhere only after that has committed.
     pub fn handle(&self) -> TableHandle {
-        let name = self.txn.tables.get(self.index).map_or(&[][..], |t| &t.name);
-        TableHandle::new(name, self.txn.tree(self.index))
+        TableHandle::new(self.txn.catalogue.name(self.table), self.tree())
     }
 }

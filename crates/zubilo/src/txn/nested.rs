@@ -1,29 +1,16 @@
 //! Nested levels of the write transaction: all changes since a savepoint can be undone.
 
-use crate::env::meta::StoredGeometry;
 use crate::error::{Error, Result};
-use crate::tree::TreeDesc;
 
-use super::cursor::Slot;
 use super::write::WriteTxn;
 
-/// What must be put back when a level is undone. Tables are saved when the level first changes
-/// them.
-pub(super) struct Savepoint {
-    main: Option<TreeDesc>,
-    tables: Vec<SavedTable>,
-    table_count: usize,
-    next_table: u32,
-    canary: [u64; 4],
-    geometry: StoredGeometry,
-    cursors: Vec<Option<Slot>>,
-}
-
-struct SavedTable {
-    index: usize,
-    desc: TreeDesc,
-    gone: bool,
-    saved_level: u32,
+/// How many nesting levels are open, and whose they are. What is undone with a level each part of the
+/// transaction keeps for itself.
+#[derive(Default)]
+pub(super) struct Levels {
+    open: usize,
+    /// Levels that belong to the caller of the closure that runs now; 0 outside of closures.
+    floor: usize,
 }
 
 /// A level that a closure runs in. While it is there the levels outside belong to the closure's caller:
@@ -39,26 +26,28 @@ struct Scope<'t> {
 impl<'t> Scope<'t> {
     fn begin(txn: &'t mut WriteTxn) -> Result<Scope<'t>> {
         txn.begin_nested()?;
-        let depth = txn.savepoints.len();
-        let outside = std::mem::replace(&mut txn.floor, depth);
+        let depth = txn.levels.open;
+        let outside = std::mem::replace(&mut txn.levels.floor, depth);
         Ok(Scope { txn, depth, outside })
     }
 
     /// False if the closure has put another transaction in the place of its own. Nobody knows what became
     /// of that one, and this one's levels are not the closure's.
     fn is_ours(&mut self) -> bool {
-        let ours = self.txn.floor == self.depth;
-        self.txn.broken |= !ours;
+        let ours = self.txn.levels.floor == self.depth;
+        if !ours {
+            self.txn.soundness.lose();
+        }
         ours
     }
 
     /// Hands the level, and what the closure left open in it, to the level outside.
     fn keep(mut self) -> Result<()> {
-        if !self.is_ours() || self.txn.broken {
+        if !self.is_ours() || self.txn.soundness.is_broken() {
             // What broke it goes with the level.
             return Err(Error::TxnBroken);
         }
-        while self.txn.savepoints.len() >= self.depth {
+        while self.txn.levels.open >= self.depth {
             self.txn.fold_level();
         }
         Ok(())
@@ -68,10 +57,10 @@ impl<'t> Scope<'t> {
 impl Drop for Scope<'_> {
     fn drop(&mut self) {
         if self.is_ours() {
-            while self.txn.savepoints.len() >= self.depth {
+            while self.txn.levels.open >= self.depth {
                 self.txn.undo_level();
             }
-            self.txn.floor = self.outside;
+            self.txn.levels.floor = self.outside;
         }
     }
 }
@@ -96,16 +85,12 @@ impl WriteTxn {
     /// to any depth; [`WriteTxn::nested`] is safer where it fits.
     pub fn begin_nested(&mut self) -> Result<()> {
         self.check()?;
+        self.cursors.begin_level(&self.ws, &self.catalogue)?;
         self.ws.begin_level();
-        self.savepoints.push(Savepoint {
-            main: None,
-            tables: Vec::new(),
-            table_count: self.tables.len(),
-            next_table: self.next_table,
-            canary: self.canary,
-            geometry: self.geometry,
-            cursors: self.cursors.slots.clone(),
-        });
+        self.catalogue.begin_level();
+        self.space.begin_level();
+        self.notes.begin_level();
+        self.levels.open += 1;
         Ok(())
     }
 
@@ -133,93 +118,46 @@ impl WriteTxn {
 
     /// Whether who calls may end the innermost level.
     fn check_level(&self) -> Result<()> {
-        match self.savepoints.len() > self.floor {
+        match self.levels.open > self.levels.floor {
             true => Ok(()),
             false => Err(Error::NoNestedLevel),
         }
     }
 
-    /// Hands what the innermost level did to the level outside.
-    pub(super) fn fold_level(&mut self) {
-        let Some(inner) = self.savepoints.pop() else { return };
+    /// Hands what all open levels did to the transaction itself; false if some are not the caller's.
+    pub(super) fn end_levels(&mut self) -> bool {
+        if self.levels.floor > 0 {
+            return false;
+        }
+        while self.levels.open > 0 {
+            self.fold_level();
+        }
+        true
+    }
+
+    /// Hands what the innermost level did to the level outside. One is open.
+    fn fold_level(&mut self) {
+        self.levels.open -= 1;
+        self.cursors.fold_level();
         if !self.ws.commit_level() {
-            self.broken = true;
+            self.soundness.lose();
         }
-        let level = self.savepoints.len() as u32;
-        if let Some(outer) = self.savepoints.last_mut() {
-            outer.main = outer.main.or(inner.main);
-            for saved in inner.tables {
-                // Saved by the outer level itself, or new in it: its own copy counts.
-                if saved.saved_level < level && saved.index < outer.table_count {
-                    outer.tables.push(saved);
-                }
-            }
-        }
-        for table in &mut self.tables {
-            table.saved_level = table.saved_level.min(level);
-        }
+        self.catalogue.fold_level();
+        self.space.fold_level();
+        self.notes.fold_level();
     }
 
-    /// Undoes what the innermost level did.
+    /// Undoes what the innermost level did. One is open.
     fn undo_level(&mut self) {
-        let Some(inner) = self.savepoints.pop() else { return };
+        self.levels.open -= 1;
         let spilled = self.ws.abort_level();
-        if let Some(state) = &mut self.state {
-            spilled.into_iter().for_each(|extent| state.space.give_back(extent));
-        }
-        for opened in self.tables.iter().skip(inner.table_count) {
-            self.names.remove(&opened.name);
-        }
-        for saved in inner.tables {
-            if let Some(table) = self.tables.get_mut(saved.index) {
-                if !saved.gone {
-                    // A table opened after it was dropped may have had its name.
-                    self.names.insert(table.name.clone(), saved.index);
-                }
-                table.tree.desc = saved.desc;
-                table.gone = saved.gone;
-                table.saved_level = saved.saved_level;
-            }
-        }
-        if let Some(desc) = inner.main {
-            self.main.desc = desc;
-        }
-        self.next_table = inner.next_table;
-        self.canary = inner.canary;
-        self.geometry = inner.geometry;
-        self.restore_cursors(inner.cursors);
+        self.space.undo_level(spilled);
+        self.notes.undo_level();
+        let closed = self.catalogue.undo_level(&mut self.ws);
+        self.cursors.undo_level();
         // The level's own pages are gone with what broke them; the outer ones were not touched.
-        self.broken = false;
-        self.reset_fingers();
-        // Last, as they hold comparators of the program, whose `Drop` may panic.
-        self.tables.truncate(inner.table_count);
-    }
-
-    /// Forgets the trees' short cuts, after pages moved under them.
-    pub(super) fn reset_fingers(&mut self) {
-        self.main.finger.reset();
-        self.tables.iter_mut().for_each(|t| t.tree.finger.reset());
-    }
-
-    pub(super) fn save_main(&mut self) {
-        if let Some(savepoint) = self.savepoints.last_mut() {
-            savepoint.main.get_or_insert(self.main.desc);
-        }
-    }
-
-    pub(super) fn save_table(&mut self, index: usize) {
-        let level = self.savepoints.len() as u32;
-        let Some(table) = self.tables.get_mut(index) else { return };
-        if let Some(savepoint) = self.savepoints.last_mut()
-            && table.saved_level < level
-        {
-            savepoint.tables.push(SavedTable {
-                index,
-                desc: table.tree.desc,
-                gone: table.gone,
-                saved_level: table.saved_level,
-            });
-            table.saved_level = level;
-        }
+        self.soundness.regain();
+        // Last, as the tables hold comparators of the program, whose `Drop` may panic.
+        drop(closed);
     }
 }

@@ -8,7 +8,9 @@ use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 use crate::page::{Order, ValueKind};
 use crate::shared::{ReaderId, RootWords};
-use crate::tree::{Snapshot, Tree, TreeDesc, batch, cursor, lookup};
+use crate::tree::cursor::CursorState;
+use crate::tree::place::{Place, TreeView};
+use crate::tree::{Snapshot, Tree, TreeDesc, batch, lookup};
 
 use super::cursor::Cursor;
 use super::options::{TableOptions, builtin_tree, unordered_tree};
@@ -53,6 +55,14 @@ impl ReadTxn {
         self.repin()
     }
 
+    /// Another read transaction of the same snapshot, with a slot of its own in the reader table: one may be
+    /// refreshed or end while the other stays. To share one among threads needs no copy.
+    pub fn try_clone(&self) -> Result<ReadTxn> {
+        self.env.check_alive()?;
+        let reader = self.env.shared.pin_again(&self.reader)?;
+        Ok(ReadTxn { env: Arc::clone(&self.env), reader, root: self.root })
+    }
+
     /// Pins the newest snapshot instead of what this one pins, which may be nothing.
     #[inline]
     pub(super) fn repin(&mut self) -> Result<()> {
@@ -67,8 +77,12 @@ impl ReadTxn {
 
     /// Pins nothing until `repin`.
     #[inline]
-    pub(super) fn park(&self) {
+    pub(super) fn unpin(&self) {
         self.env.shared.park(&self.reader);
+    }
+
+    pub(super) fn reader(&self) -> &ReaderId {
+        &self.reader
     }
 
     /// The commit whose state this is.
@@ -81,7 +95,7 @@ impl ReadTxn {
         self.env.shared.newest().saturating_sub(self.root.txn)
     }
 
-    pub(crate) fn env(&self) -> &EnvInner {
+    pub(crate) fn env(&self) -> &Arc<EnvInner> {
         &self.env
     }
 
@@ -165,9 +179,8 @@ impl ReadTxn {
         table: impl AsRef<[u8]>,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<OwnedValue>> {
-        let table = self.table(table)?;
-        let value = table.get(key)?.map(|v| (v.as_ptr(), v.len()));
-        Ok(value.map(|(start, len)| OwnedValue { txn: Arc::clone(self), start, len }))
+        let value = self.table(table)?.get(key)?;
+        Ok(value.map(|value| OwnedValue::new(self, value)))
     }
 }
 
@@ -201,7 +214,7 @@ const NO_ROOT: Root = Root {
         sequence: 0,
         value_pages: 0,
     },
-    canary: [0; 4],
+    user_words: [0; 4],
 };
 
 impl Drop for ReadTxn {
@@ -219,13 +232,14 @@ pub(crate) fn table_names<'p, P: crate::tree::Pages<'p>>(
     main: &TreeDesc,
 ) -> Result<Vec<Vec<u8>>> {
     let mut names = Vec::new();
-    let mut cursor = cursor::Cursor::new(*pages, main, Order::Bytes);
-    cursor.first()?;
-    while let Some((_, entry)) = cursor.entry()? {
+    let tree = TreeView::new(*pages, main, &Order::Bytes);
+    let mut place = Place::default();
+    place.first(&tree)?;
+    while let Some((_, entry)) = place.entry(&tree)? {
         if entry.kind == ValueKind::Tree {
             names.push(entry.key.to_vec());
         }
-        cursor.next()?;
+        place.next(&tree)?;
     }
     Ok(names)
 }
@@ -243,6 +257,11 @@ unsafe impl Send for OwnedValue {}
 unsafe impl Sync for OwnedValue {}
 
 impl OwnedValue {
+    /// Of a slice of this snapshot.
+    pub(super) fn new(txn: &Arc<ReadTxn>, value: &[u8]) -> OwnedValue {
+        OwnedValue { txn: Arc::clone(txn), start: value.as_ptr(), len: value.len() }
+    }
+
     /// The snapshot the value belongs to.
     pub fn txn(&self) -> &Arc<ReadTxn> {
         &self.txn
@@ -342,7 +361,7 @@ impl<'t> ReadTable<'t> {
     }
 
     /// The records whose keys start with `prefix`. In a table of reversed order those whose keys end
-    /// with it; in one of a caller's order an error, for they need not stand together.
+    /// with it; in one with a custom order an error, for they need not lie together.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter<'t> {
         let bounds = prefix_bounds(&self.tree.order, prefix.as_ref());
         Iter::reading(self.snapshot, &self.tree, bounds)
@@ -372,17 +391,17 @@ impl<'t> ReadTable<'t> {
         TableOptions::of_tree(&self.tree)
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot<'t> {
+    pub(crate) fn snapshot(&self) -> Snapshot<'t> {
         self.snapshot
     }
 
-    pub(super) fn tree(&self) -> &Tree {
+    pub(crate) fn tree(&self) -> &Tree {
         &self.tree
     }
 
     /// A cursor that stands nowhere yet.
     pub fn cursor(&self) -> Cursor<'t> {
-        Cursor::reading(self.snapshot, &self.tree)
+        Cursor::reading(self.snapshot, &self.tree, CursorState::default())
     }
 
     /// Number of records: each value of a key counts.

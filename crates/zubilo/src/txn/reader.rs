@@ -18,7 +18,7 @@ pub struct Reader {
 impl Reader {
     pub(crate) fn new(env: &Arc<EnvInner>) -> Result<Reader> {
         let txn = ReadTxn::begin(env)?;
-        txn.park();
+        txn.unpin();
         Ok(Reader { txn })
     }
 
@@ -26,7 +26,7 @@ impl Reader {
     #[inline]
     pub fn begin(&mut self) -> Result<ReadGuard<'_>> {
         if let Err(error) = self.txn.repin() {
-            self.txn.park();
+            self.txn.unpin();
             return Err(error);
         }
         Ok(ReadGuard { txn: &mut self.txn })
@@ -51,7 +51,7 @@ impl Deref for ReadGuard<'_> {
 impl Drop for ReadGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.txn.park();
+        self.txn.unpin();
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 
+use super::catalogue::TableRef;
 use super::write::WriteTxn;
 use super::write_table::WriteTable;
 
@@ -11,12 +12,12 @@ type Old = Option<Vec<u8>>;
 
 impl WriteTxn {
     /// The only value of a key; an error if there are several.
-    fn only_value(&self, index: usize, key: &[u8]) -> Result<Old> {
-        let values = self.count(index, key)?;
+    fn only_value(&self, table: TableRef, key: &[u8]) -> Result<Old> {
+        let values = self.count(table, key)?;
         if values > 1 {
             return Err(Error::ManyValues { values });
         }
-        let Some(value) = self.get(index, key)? else { return Ok(None) };
+        let Some(value) = self.get(table, key)? else { return Ok(None) };
         let lack = || Error::no_memory("hand back a value");
         let mut old = crate::dirty::with_room(value.len()).ok_or_else(lack)?;
         old.extend_from_slice(value);
@@ -24,41 +25,40 @@ impl WriteTxn {
     }
 
     /// Puts `new` in the place of the only value of a key that is there.
-    fn replace_only(&mut self, index: usize, key: &[u8], old: &[u8], new: &[u8]) -> Result<()> {
-        if self.tree(index).desc.options.has_duplicates() {
-            self.swap_value(index, key, old, new)
+    fn replace_only(&mut self, table: TableRef, key: &[u8], old: &[u8], new: &[u8]) -> Result<()> {
+        if self.tree(table)?.desc.options.has_duplicates() {
+            self.swap_value(table, key, old, new)
         } else {
-            self.put(index, key, new, true).map(drop)
+            self.put(table, key, new, true).map(drop)
         }
     }
 
     /// Puts `new` in the place of `old`, which is one of many values of a key. Cursors on it follow.
     pub(super) fn swap_value(
         &mut self,
-        index: usize,
+        table: TableRef,
         key: &[u8],
         old: &[u8],
         new: &[u8],
     ) -> Result<()> {
-        self.check_record(index, key, new)?;
+        self.check_record(table, key, new)?;
         if old == new {
             return Ok(());
         }
-        let cursors = self.cursors_on(index, key, Some(old))?;
-        let same = self.tree(index).values.compare(new, old).is_eq();
+        self.cursors.note(&self.ws, &self.catalogue, table)?;
+        let tree = self.catalogue.tree(table)?;
+        let standing = self.cursors.on(table, |cursor| cursor.stands_on(tree, key, Some(old)));
+        let same = self.tree(table)?.values.compare(new, old).is_eq();
         if same {
             // The same for the caller's order, but other bytes.
-            self.delete_value(index, key, old)?;
-            self.put_value(index, key, new)?;
+            self.delete_value(table, key, old)?;
+            self.put_value(table, key, new)?;
         } else {
             // The new one first: the table must not become empty, which would displace cursors.
-            self.put_value(index, key, new)?;
-            self.delete_value(index, key, old)?;
+            self.put_value(table, key, new)?;
+            self.delete_value(table, key, old)?;
         }
-        for (cursor, slot) in cursors {
-            self.restore_cursor(cursor, slot);
-            self.replace_under_cursor(cursor, new)?;
-        }
+        self.cursors.restore(standing, new);
         Ok(())
     }
 }
@@ -70,10 +70,10 @@ impl WriteTable<'_> {
     /// [`Error::ManyValues`] if the key has several values: see [`WriteTable::replace_value`].
     pub fn replace(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<Old> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        let old = self.txn.only_value(self.index, key)?;
+        let old = self.txn.only_value(self.table, key)?;
         match &old {
-            Some(old) => self.txn.replace_only(self.index, key, old, value)?,
-            None => drop(self.txn.put(self.index, key, value, true)?),
+            Some(old) => self.txn.replace_only(self.table, key, old, value)?,
+            None => drop(self.txn.put(self.table, key, value, true)?),
         }
         Ok(old)
     }
@@ -85,9 +85,9 @@ impl WriteTable<'_> {
     /// [`Error::ManyValues`] if the key has several values: see [`WriteTable::replace_value`].
     pub fn update(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<Old> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        let old = self.txn.only_value(self.index, key)?;
+        let old = self.txn.only_value(self.table, key)?;
         if let Some(old) = &old {
-            self.txn.replace_only(self.index, key, old, value)?;
+            self.txn.replace_only(self.table, key, old, value)?;
         }
         Ok(old)
     }
@@ -103,10 +103,10 @@ impl WriteTable<'_> {
         new: impl AsRef<[u8]>,
     ) -> Result<bool> {
         let (key, old, new) = (key.as_ref(), old.as_ref(), new.as_ref());
-        if !self.txn.has_pair(self.index, key, old)? {
+        if !self.txn.has_pair(self.table, key, old)? {
             return Ok(false);
         }
-        self.txn.replace_only(self.index, key, old, new)?;
+        self.txn.replace_only(self.table, key, old, new)?;
         Ok(true)
     }
 
@@ -117,9 +117,9 @@ impl WriteTable<'_> {
     /// [`WriteTable::delete`].
     pub fn take(&mut self, key: impl AsRef<[u8]>) -> Result<Old> {
         let key = key.as_ref();
-        let old = self.txn.only_value(self.index, key)?;
+        let old = self.txn.only_value(self.table, key)?;
         if old.is_some() {
-            self.txn.delete(self.index, key)?;
+            self.txn.delete(self.table, key)?;
         }
         Ok(old)
     }

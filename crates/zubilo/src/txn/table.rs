@@ -60,7 +60,7 @@ pub(crate) fn prefix_bounds(order: &Order, prefix: &[u8]) -> Result<Bounds> {
         }
         key
     };
-    if order.is_plain() {
+    if order.is_custom() {
         return Err(NO_PREFIXES);
     }
     let mut end = turned(prefix.to_vec());
@@ -78,7 +78,7 @@ pub(crate) fn prefix_bounds(order: &Order, prefix: &[u8]) -> Result<Bounds> {
 }
 
 const NO_PREFIXES: Error =
-    Error::Invalid("in a caller's order keys with a common prefix need not stand together");
+    Error::Invalid("a custom order need not keep keys with a common prefix together");
 
 /// Iterator over records in key order, from both ends.
 #[must_use = "iterators read nothing until they are advanced"]
@@ -88,7 +88,7 @@ pub struct Iter<'t> {
     page: &'t [u8],
     at: tree::Ref,
     inner: Either<'t>,
-    /// To be told before the end. The error lies here, and not in what the steps give back, so that
+    /// To be reported before the end. The error lies here, and not in what the steps give back, so that
     /// a step whose record is at hand moves nothing but the record's two slices.
     failure: Option<Error>,
 }
@@ -188,7 +188,7 @@ impl<'t> Iter<'t> {
         }
     }
 
-    /// The error to be told, or the end.
+    /// The error to be reported, or the end.
     #[cold]
     fn end(&mut self) -> Option<Error> {
         self.failure.take()
@@ -370,7 +370,7 @@ pub(crate) fn has_pair<'t, P: Pages<'t>>(
     match find(pages, tree, key)? {
         Some((at, entry)) => {
             let values = values_of(pages, at, &entry)?;
-            Ok(values.find(pages, at, &tree.values, value)?.is_some())
+            Ok(values.find(pages, &tree.values, value)?.is_some())
         }
         None => Ok(false),
     }

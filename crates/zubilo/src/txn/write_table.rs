@@ -3,99 +3,96 @@
 use std::ops::RangeBounds;
 
 use crate::error::Result;
-use crate::tree::remove;
+use crate::tree::Tree;
 
+use super::catalogue::TableRef;
 use super::cursor::{Cursor, WriteCursor};
 use super::options::TableOptions;
+use super::raw::cursor::RawCursor;
 use super::table::{
     Iter, TableStats, ValueIter, bounds_of, first_and_count, prefix_bounds, values_of_key,
 };
 use super::table_id::TableId;
 use super::write::WriteTxn;
+use crate::tree::cursor::CursorState;
 
 /// A table as the write transaction sees and changes it.
 pub struct WriteTable<'t> {
     pub(super) txn: &'t mut WriteTxn,
-    pub(super) index: usize,
+    pub(super) table: TableRef,
 }
 
 impl WriteTable<'_> {
     /// Stores `value` under `key`, replacing what was there; in a table with duplicates adds it to
     /// what is there.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.txn.put(self.index, key.as_ref(), value.as_ref(), true).map(drop)
+        self.txn.put(self.table, key.as_ref(), value.as_ref(), true).map(drop)
     }
 
-    /// Stores `value` under `key` if the key is new; tells whether it did.
+    /// Stores `value` under `key` if the key is new; returns whether it did.
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        self.txn.put(self.index, key.as_ref(), value.as_ref(), false)
+        self.txn.put(self.table, key.as_ref(), value.as_ref(), false)
     }
 
     /// Makes room for a value of `len` zero bytes under `key` and gives it for filling, without a
     /// copy in between.
     pub fn reserve(&mut self, key: impl AsRef<[u8]>, len: usize) -> Result<&mut [u8]> {
-        self.txn.reserve(self.index, key.as_ref(), len)
+        self.txn.reserve(self.table, key.as_ref(), len)
     }
 
     /// The value under `key`, of several the first, as of now.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<&[u8]>> {
-        self.txn.get(self.index, key.as_ref())
+        self.txn.get(self.table, key.as_ref())
     }
 
     /// The value under `key`, of several the first, and how many there are, as of now.
     pub fn get_with_count(&self, key: impl AsRef<[u8]>) -> Result<Option<(&[u8], u64)>> {
         self.txn.check()?;
-        first_and_count(&self.txn.ws.view(), self.txn.tree(self.index), key.as_ref())
+        first_and_count(&self.txn.ws.view(), self.tree(), key.as_ref())
     }
 
-    /// Adds `value` to those under `key`, in a table with duplicates; tells whether it is new
+    /// Adds `value` to those under `key`, in a table with duplicates; returns whether it is new
     /// (`NODUPDATA`).
     pub fn insert_value(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        self.txn.put_value(self.index, key.as_ref(), value.as_ref())
+        self.txn.put_value(self.table, key.as_ref(), value.as_ref())
     }
 
-    /// Removes `value` from those under `key`; tells whether it was there. In a table without
+    /// Removes `value` from those under `key`; returns whether it was there. In a table without
     /// duplicates it removes the record if it has this value.
     pub fn delete_value(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        self.txn.delete_value(self.index, key.as_ref(), value.as_ref())
+        self.txn.delete_value(self.table, key.as_ref(), value.as_ref())
     }
 
     /// The values under `key` in order, as of now; at most one in a table without duplicates.
     pub fn get_all(&self, key: impl AsRef<[u8]>) -> Result<ValueIter<'_>> {
         self.txn.check()?;
-        let tree = self.txn.tree(self.index);
+        let tree = self.tree();
         values_of_key(self.txn.ws.view(), tree, key.as_ref()).map(ValueIter::writing)
     }
 
     /// The number of values under `key`.
     pub fn count(&self, key: impl AsRef<[u8]>) -> Result<u64> {
-        self.txn.count(self.index, key.as_ref())
+        self.txn.count(self.table, key.as_ref())
     }
 
     /// Whether `value` is one of those under `key`.
     pub fn contains(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        self.txn.has_pair(self.index, key.as_ref(), value.as_ref())
+        self.txn.has_pair(self.table, key.as_ref(), value.as_ref())
     }
 
-    /// Removes `key` with all its values; tells whether it was there.
+    /// Removes `key` with all its values; returns whether it was there.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.txn.delete(self.index, key.as_ref())
+        self.txn.delete(self.table, key.as_ref())
     }
 
     /// Removes all records inside `range`; gives their number. The cost follows the pages.
     pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<u64> {
-        self.txn.delete_range(self.index, &bounds_of(range))
+        self.txn.delete_range(self.table, &bounds_of(range))
     }
 
     /// Removes all records.
     pub fn clear(&mut self) -> Result<()> {
-        self.txn.change(self.index)?;
-        self.txn.reset_cursors(self.index);
-        let index = self.index;
-        self.txn.guarded(|txn| {
-            let (ws, tree) = txn.parts(index);
-            remove::clear(ws, tree)
-        })
+        self.txn.clear(self.table)
     }
 
     /// All records in order, as of now.
@@ -116,7 +113,7 @@ impl WriteTable<'_> {
     /// The records inside `range`, as of now.
     pub fn range<K: AsRef<[u8]>>(&self, keys: impl RangeBounds<K>) -> Result<Iter<'_>> {
         self.txn.check()?;
-        let tree = self.txn.tree(self.index);
+        let tree = self.tree();
         Ok(Iter::writing(self.txn.ws.view(), tree, Ok(bounds_of(keys))))
     }
 
@@ -125,7 +122,7 @@ impl WriteTable<'_> {
     /// [`ReadTable::prefix`]: super::ReadTable::prefix
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter<'_>> {
         self.txn.check()?;
-        let tree = self.txn.tree(self.index);
+        let tree = self.tree();
         let bounds = prefix_bounds(&tree.order, prefix.as_ref());
         Ok(Iter::writing(self.txn.ws.view(), tree, bounds))
     }
@@ -133,31 +130,39 @@ impl WriteTable<'_> {
     /// A cursor that stands nowhere yet; the table cannot change while it lives.
     pub fn cursor(&self) -> Result<Cursor<'_>> {
         self.txn.check()?;
-        let tree = self.txn.tree(self.index);
-        Ok(Cursor::writing(self.txn.ws.view(), tree))
+        let tree = self.tree();
+        Ok(Cursor::writing(self.txn.ws.view(), tree, CursorState::default()))
     }
 
     /// A cursor through which the table can be changed; it stands nowhere yet. For several at once
     /// see [`WriteTxn::open_cursor`].
     pub fn cursor_mut(&mut self) -> Result<WriteCursor<'_>> {
         self.txn.check()?;
-        let id = self.txn.new_cursor(self.index);
+        let id = self.txn.cursors.open(self.table, RawCursor::of_rust());
         Ok(WriteCursor::new(self.txn, id, true))
     }
 
     /// The table's number in this transaction.
     pub fn id(&self) -> TableId {
-        self.txn.id_of(self.index)
+        TableId::new(self.txn.cursors.txn(), self.table, self.tree())
+    }
+
+    /// The table's tree.
+    pub(super) fn tree(&self) -> &Tree {
+        match self.txn.tree(self.table) {
+            Ok(tree) => tree,
+            Err(_) => unreachable!("nobody drops a table while a handle borrows the transaction"),
+        }
     }
 
     /// The table's options, with the comparators it was opened with.
     pub fn options(&self) -> TableOptions {
-        TableOptions::of_tree(self.txn.tree(self.index))
+        TableOptions::of_tree(self.tree())
     }
 
     /// Number of records: each value of a key counts.
     pub fn len(&self) -> u64 {
-        self.txn.tree(self.index).desc.entries
+        self.tree().desc.entries
     }
 
     /// True without records.
@@ -167,6 +172,6 @@ impl WriteTable<'_> {
 
     /// Figures of the table.
     pub fn stats(&self) -> TableStats {
-        TableStats::of(&self.txn.tree(self.index).desc)
+        TableStats::of(&self.tree().desc)
     }
 }

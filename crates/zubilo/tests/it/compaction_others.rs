@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use zubilo::raw::{NAMES, Named};
+use zubilo::raw::{Named, TableRef};
 use zubilo::{CompactOptions, Durability, Env, Error, KeyOrder, Options, PageKind, TableOptions};
 
 use crate::common::memory::MemoryFile;
@@ -235,7 +235,7 @@ fn a_record_in_the_place_of_a_table() {
         if steps == 4 {
             let mut txn = env.write().unwrap();
             txn.drop_table("a").unwrap();
-            assert!(txn.raw_put(NAMES, b"a", b"a record", true).unwrap());
+            assert!(txn.raw_put(TableRef::CATALOGUE, b"a", b"a record", true).unwrap());
             txn.commit().unwrap();
         }
         true
@@ -257,7 +257,8 @@ fn many_records_between_two_names() {
     put_all(&env, "z", (0..2000u32).map(|n| (n.reverse_bits().to_be_bytes(), [1; 100])));
     let mut txn = env.write().unwrap();
     for n in 0..RECORDS {
-        txn.raw_put(NAMES, &[b"m", &n.to_be_bytes()[..]].concat(), b"", true).unwrap();
+        txn.raw_put(TableRef::CATALOGUE, &[b"m", &n.to_be_bytes()[..]].concat(), b"", true)
+            .unwrap();
     }
     txn.commit().unwrap();
     let leaves = |name: &str| env.read().unwrap().table_stats(name).unwrap().leaf_pages;
@@ -271,7 +272,8 @@ fn many_records_between_two_names() {
     .unwrap();
     let mut txn = env.write().unwrap();
     let pages = ["a", "z"].map(|name| txn.table_stats(name).unwrap().leaf_pages);
-    let pages = pages.iter().sum::<u64>() + txn.raw_info(NAMES).stats.leaf_pages;
+    let pages =
+        pages.iter().sum::<u64>() + txn.raw_info(TableRef::CATALOGUE).unwrap().stats.leaf_pages;
     drop(txn);
     // The time of a step is over at once, so none has more than a page or a thousand records, and two
     // walks at least pass all of them.
@@ -290,7 +292,7 @@ fn damage_beside_a_descriptor_is_not_hidden() {
     put_all(&env, "t", (0..3000u32).map(|n| (n.reverse_bits().to_be_bytes(), [1; 100])));
     let record = b"a record of the main tree that nobody looks at";
     let mut txn = env.write().unwrap();
-    assert!(txn.raw_put(NAMES, b"beside", record, true).unwrap());
+    assert!(txn.raw_put(TableRef::CATALOGUE, b"beside", record, true).unwrap());
     txn.commit().unwrap();
     env.sync().unwrap();
     let mut root = 0;

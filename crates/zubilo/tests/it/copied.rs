@@ -50,7 +50,7 @@ fn a_copy_after_a_kill_loses_nothing() {
 /// Each page that changed since the steady point is there or not: a commit from that point on must be
 /// found, whichever page is missing, and whatever was there before it.
 #[test]
-fn a_copy_of_what_a_power_cut_left_is_not_believed_blindly() {
+fn a_copy_of_what_a_power_cut_left_is_not_trusted_blindly() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
     let env = open(&path);
@@ -65,7 +65,7 @@ fn a_copy_of_what_a_power_cut_left_is_not_believed_blindly() {
         images.push(fs::read(&path).unwrap());
     }
     let now = images.pop().unwrap();
-    let (mut believed, mut refused) = (0, 0);
+    let (mut trusted, mut refused) = (0, 0);
     for (n, image) in images.iter().enumerate() {
         for at in (4 * PAGE..now.len()).step_by(PAGE) {
             let mut old = image.get(at..at + PAGE).unwrap_or(&[0; PAGE]).to_vec();
@@ -83,7 +83,7 @@ fn a_copy_of_what_a_power_cut_left_is_not_believed_blindly() {
             let commit = states.iter().position(|state| *state == what);
             let commit = commit.unwrap_or_else(|| panic!("page {} as of image {n}", at / PAGE));
             if commit + 1 == states.len() {
-                believed += 1
+                trusted += 1
             } else {
                 refused += 1
             }
@@ -91,12 +91,12 @@ fn a_copy_of_what_a_power_cut_left_is_not_believed_blindly() {
             fs::remove_file(&copy).unwrap();
         }
     }
-    assert!(refused > 20, "{refused} refused, {believed} believed");
+    assert!(refused > 20, "{refused} refused, {trusted} trusted");
 }
 
 /// An image that was restored in place has the file's inode and time of birth. Without a lock file that
-/// knows of its weak commits they are looked at; and what the first one could not believe the second
-/// must not believe either, whether the first one may write or not.
+/// knows of its weak commits they are looked at; and what the first one could not trust the second
+/// must not trust either, whether the first one may write or not.
 #[test]
 fn an_image_restored_in_place_is_looked_at() {
     let dir = tempfile::tempdir().unwrap();

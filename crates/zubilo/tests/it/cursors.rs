@@ -387,7 +387,7 @@ fn a_table_can_be_emptied_and_rewritten_through_a_cursor() {
         let (_, v) = cursor.current().unwrap().unwrap();
         let number = u64::from_le_bytes(v.try_into().unwrap());
         if number >> 40 > 0 {
-            // Seen before: it went behind the others.
+            // Seen before: it went after the others.
             next = cursor.next_key().unwrap().is_some();
             continue;
         }

@@ -1,4 +1,4 @@
-//! Weak commits becoming steady: by bytes, by time, by closing; and what another boot believes.
+//! Weak commits becoming steady: by bytes, by time, by closing; and what another boot trusts.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -94,7 +94,7 @@ fn by_the_call() {
     }
 }
 
-/// What another boot believes is what was flushed: closing flushes, in every way but one.
+/// What another boot trusts is what was flushed: closing flushes, in every way but one.
 #[test]
 fn closing_makes_durable() {
     for options in [lazy(u64::MAX, LONG), Options::new().durability(Durability::NoSync)] {

@@ -31,7 +31,8 @@ fn a_closure_gives_its_result() {
     let text: String = env
         .update(|txn| {
             let table = txn.table("t")?;
-            Ok(String::from_utf8_lossy(table.get(1u64.to_be_bytes())?.unwrap()).into_owned())
+            let value = table.get(1u64.to_be_bytes())?.unwrap();
+            Ok::<_, Error>(String::from_utf8_lossy(value).into_owned())
         })
         .unwrap();
     assert_eq!(text, "a");
@@ -43,7 +44,7 @@ fn a_closure_gives_its_result() {
         for (i, name) in names.iter().enumerate() {
             put(txn, i as u64 + 10, name)?;
         }
-        Ok(Box::new(names.len()))
+        Ok::<_, Error>(Box::new(names.len()))
     });
     assert_eq!(*given.unwrap(), 2);
 }

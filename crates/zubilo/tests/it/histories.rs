@@ -7,43 +7,28 @@ use std::time::Duration;
 
 use zubilo::{CompactOptions, Durability, Env, Error, Options, ReadTxn, TableOptions, WriteTxn};
 
-use crate::common::{Model, check, contents, seed};
+use crate::common::{Model, Rng, check, contents, seed};
 
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+fn any_key(rng: &mut Rng) -> Vec<u8> {
+    let n = rng.below(3000);
+    match rng.below(20) {
+        0 => Vec::new(),
+        1 => vec![b'x'; rng.below(960) as usize],
+        2..=6 => format!("https://example.org/some/long/common/path/{n:06}").into_bytes(),
+        7..=12 => n.to_be_bytes().to_vec(),
+        _ => n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec(),
     }
+}
 
-    fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 11) % n
-    }
-
-    fn key(&mut self) -> Vec<u8> {
-        let n = self.below(3000);
-        match self.below(20) {
-            0 => Vec::new(),
-            1 => vec![b'x'; self.below(960) as usize],
-            2..=6 => format!("https://example.org/some/long/common/path/{n:06}").into_bytes(),
-            7..=12 => n.to_be_bytes().to_vec(),
-            _ => n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec(),
-        }
-    }
-
-    fn value(&mut self) -> Vec<u8> {
-        let len = match self.below(100) {
-            0 => self.below(300_000),
-            1..=4 => self.below(9000),
-            5..=20 => self.below(1500),
-            _ => self.below(120),
-        };
-        let byte = self.next() as u8;
-        (0..len).map(|i| byte.wrapping_add(i as u8)).collect()
-    }
+fn any_value(rng: &mut Rng) -> Vec<u8> {
+    let len = match rng.below(100) {
+        0 => rng.below(300_000),
+        1..=4 => rng.below(9000),
+        5..=20 => rng.below(1500),
+        _ => rng.below(120),
+    };
+    let byte = rng.next() as u8;
+    (0..len).map(|i| byte.wrapping_add(i as u8)).collect()
 }
 
 /// Changes tables and model alike.
@@ -99,24 +84,24 @@ fn records(txn: &mut WriteTxn, model: &mut Model, rng: &mut Rng, name: &[u8]) {
     let mut table = txn.table(name).unwrap();
     let records = model.entry(name.to_vec()).or_default();
     for _ in 0..rng.below(20) {
-        let key = rng.key();
+        let key = any_key(rng);
         match rng.below(12) {
             0..=2 => {
                 assert_eq!(table.delete(&key).unwrap(), records.remove(&key).is_some());
             }
             3 => {
-                let value = rng.value();
+                let value = any_value(rng);
                 let new = !records.contains_key(&key);
                 assert_eq!(table.insert(&key, &value).unwrap(), new);
                 records.entry(key).or_insert(value);
             }
             4 => {
-                let value = rng.value();
+                let value = any_value(rng);
                 table.reserve(&key, value.len()).unwrap().copy_from_slice(&value);
                 records.insert(key, value);
             }
             5 if rng.below(10) == 0 => {
-                let (a, b) = (rng.key(), rng.key());
+                let (a, b) = (any_key(rng), any_key(rng));
                 let (a, b) = if a <= b { (a, b) } else { (b, a) };
                 let gone: Vec<_> = records
                     .range::<Vec<u8>, _>((Bound::Excluded(&a), Bound::Included(&b)))
@@ -132,7 +117,7 @@ fn records(txn: &mut WriteTxn, model: &mut Model, rng: &mut Rng, name: &[u8]) {
             }
             6 => assert_eq!(table.get(&key).unwrap(), records.get(&key).map(|v| &v[..])),
             _ => {
-                let value = rng.value();
+                let value = any_value(rng);
                 table.put(&key, &value).unwrap();
                 records.insert(key, value);
             }
@@ -158,7 +143,7 @@ fn compact(env: &Env, rng: &mut Rng) {
 
 fn history(seed: u64, options: Options, rounds: u64) {
     println!("seed {seed} {options:?}");
-    let mut rng = Rng(seed | 1);
+    let mut rng = Rng::new(seed);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
     let mut env = options.clone().open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Damage in meta pages: one damaged sector takes nothing back; more is told at open and by the check,
+//! Damage in meta pages: one damaged sector takes nothing back; more is reported at open and by the check,
 //! before anything is overwritten, and salvage finds what was lost with it.
 
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,7 @@ fn open(image: &[u8]) -> (Env, Told) {
 }
 
 #[test]
-fn a_flipped_bit_in_a_meta_takes_nothing_back_and_is_told() {
+fn a_flipped_bit_in_a_meta_takes_nothing_back_and_is_reported() {
     let (image, expected, newest) = store(4096);
     let step = if std::env::var_os("ZUBILO_CASES").is_some() { 1 } else { 13 };
     for bit in (0..4 * META * 8).step_by(step) {
@@ -69,7 +69,7 @@ fn a_flipped_bit_in_a_meta_takes_nothing_back_and_is_told() {
 }
 
 #[test]
-fn a_lost_newest_meta_is_told_and_salvage_finds_its_commit() {
+fn a_lost_newest_meta_is_reported_and_salvage_finds_its_commit() {
     for page_size in [4096, 16384] {
         let (image, expected, newest) = store(page_size as u32);
         let slot = slot_of(&image, page_size, newest);
@@ -111,7 +111,7 @@ fn a_lost_newest_meta_is_told_and_salvage_finds_its_commit() {
 
 /// An older meta that is lost alarms nobody more than it must, and salvage takes the newest commit.
 #[test]
-fn a_lost_older_meta_is_told() {
+fn a_lost_older_meta_is_reported() {
     let (image, expected, newest) = store(4096);
     for slot in (0..4).filter(|slot| *slot != slot_of(&image, 4096, newest)) {
         let mut damaged = image.clone();

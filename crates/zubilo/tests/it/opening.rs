@@ -3,8 +3,9 @@
 use std::ffi::CString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use zubilo::{Durability, Env, Error, Options};
 
@@ -82,7 +83,7 @@ fn foreign_files_are_refused_and_left_as_they_are() {
         ("a page of text", vec![b'a'; 4096]),
         ("zeros with one bit", [vec![0; 70_000], vec![1], vec![0; 10]].concat()),
         ("many zeros", vec![0; (1 << 20) + 1]),
-        ("almost the mark", marked),
+        ("almost the magic number", marked),
         ("elf", fs::read("/proc/self/exe").unwrap()),
     ];
     for (name, bytes) in files {
@@ -487,7 +488,7 @@ fn the_kernel_reads_ahead_unless_it_shall_not() {
         assert_eq!(wanted_in_no_order(&path), in_no_order, "{read_ahead:?}");
         env.close().unwrap();
     }
-    // A file longer than any memory; what is behind its end takes no room on the disk.
+    // A file longer than any memory; what is past its end takes no room on the disk.
     let env = Options::new().reserve(1 << 45).open(&path).unwrap();
     env.close().unwrap();
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 43).unwrap();
@@ -513,4 +514,46 @@ fn the_lock_file_of_data_mdb_is_lock_mdb() {
     assert!(!dir.path().join("data.mdb-lock").exists());
     let lock = Options::default_lock_path(&path);
     assert_eq!(lock.file_name().unwrap().to_str(), Some("store-lock"), "{}", path.display());
+}
+
+#[test]
+fn who_wants_a_lock_file_does_not_get_a_store_that_is_open_without_one() {
+    let (_dir, path) = fresh();
+    let unlocked = Options::new().lock_file(false);
+    let first = unlocked.clone().open(&path).unwrap();
+    let second = unlocked.clone().open(&path).unwrap();
+    for wanted in [Options::new(), Options::new().exclusive(true), Options::new().read_only(true)] {
+        let refused = wanted.open(&path);
+        assert!(matches!(refused, Err(Error::Busy(_))), "{:?}", refused.err());
+    }
+    drop((first, second));
+    let first = Options::new().open(&path).unwrap();
+    // The other way round nobody loses anything.
+    let second = unlocked.open(&path).unwrap();
+    drop((first, second));
+}
+
+/// Another process writes the first meta while this one looks at the file: that is no foreign file. On a busy machine
+/// the other one may be stopped for longer than it is waited for.
+#[test]
+fn a_store_that_is_being_created_is_waited_for() {
+    let (_dir, path) = fresh();
+    drop(Options::new().open(&path).unwrap());
+    let whole = fs::read(&path).unwrap();
+    let mut half = whole.clone();
+    half[..4096].fill(0xab);
+    let refused = || {
+        fs::write(&path, &half).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        let first = whole[..4096].to_vec();
+        let creator = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(8));
+            file.write_all_at(&first, 0).unwrap();
+        });
+        let opened = Options::new().open(&path);
+        creator.join().unwrap();
+        opened.err()
+    };
+    let refusals: Vec<_> = (0..5).map_while(|_| refused()).collect();
+    assert!(refusals.len() < 5, "{refusals:?}");
 }

@@ -1,6 +1,8 @@
 //! Several real processes: killed writers and readers, forked children, exclusive use.
 
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -284,6 +286,33 @@ fn assert_handle_refused(env: &Env, copy: &Path) {
     assert_forked(env.reader());
     assert_forked(env.space());
     assert!(!copy.exists());
+}
+
+/// Every start of a program is a fork for a moment, with a copy of all descriptors.
+#[test]
+fn a_closed_store_is_closed_while_a_forked_child_lives() {
+    let _apart = apart();
+    let (_dir, path) = fresh();
+    let env = env_of(&path);
+    put_all(&env, "t", [("k", "old")]);
+    let image = std::fs::read(&path).unwrap();
+    put_all(&env, "t", [("k", "new")]);
+    let (heard, mut tell) = std::io::pipe().unwrap();
+    let child = fork(|| {
+        // SAFETY: the parent's descriptor; so its end ends the child, too.
+        unsafe { libc::close(tell.as_raw_fd()) };
+        drop((&heard).read(&mut [0]));
+    });
+    env.close().unwrap();
+    // Nobody has the store open: it may be replaced, removed, used alone.
+    std::fs::write(&path, image).unwrap();
+    let env = Options::new().exclusive(true).open(&path).unwrap();
+    assert_eq!(env.read().unwrap().table("t").unwrap().get("k").unwrap(), Some(&b"old"[..]));
+    env.close().unwrap();
+    let env = env_of(&path);
+    put_all(&env, "t", [("k", "newer")]);
+    tell.write_all(b"!").unwrap();
+    assert!(ended_well(child));
 }
 
 #[test]

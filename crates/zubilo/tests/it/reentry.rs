@@ -128,7 +128,7 @@ fn closures_of_a_group_keep_their_changes_whatever_others_do_with_levels() {
                     put(txn, &format!("{n}"))?;
                     (0..n).for_each(|_| drop(txn.abort_nested()));
                     (0..n).for_each(|_| drop(txn.commit_nested()));
-                    Ok(())
+                    Ok::<_, Error>(())
                 })
                 .unwrap();
             });
@@ -141,7 +141,7 @@ fn closures_of_a_group_keep_their_changes_whatever_others_do_with_levels() {
 }
 
 #[test]
-fn a_closure_is_told_that_a_level_is_not_its_own() {
+fn a_closure_gets_an_error_for_a_level_that_is_not_its_own() {
     let env = env();
     let mut txn = env.write().unwrap();
     assert!(matches!(txn.commit_nested(), Err(Error::NoNestedLevel)));
@@ -337,7 +337,7 @@ fn closures_never_run(nth: i64, on_drop: impl Fn(&Env) + Sync) -> Option<(u32, u
 fn closures_that_never_run_are_dropped_outside_of_locks() {
     without_panic_messages(|| {
         let uses_the_store = || {
-            let on_drop = |env: &Env| drop(env.update(|_| Ok(())).unwrap_err());
+            let on_drop = |env: &Env| drop(env.update(|_| Ok::<_, Error>(())).unwrap_err());
             (0..20).find_map(|nth| closures_never_run(nth, on_drop))
         };
         assert_eq!(within(60, uses_the_store), Some((6, 0)));

@@ -18,7 +18,7 @@ fn commit(env: &Env, value: u8) -> TxnId {
     txn.commit().unwrap()
 }
 
-/// A commit that wrote no page had the digest 0 instead of that of nothing, and was not believed.
+/// A commit that wrote no page had the digest 0 instead of that of nothing, and was not trusted.
 #[test]
 fn a_commit_without_pages_survives_a_reopen() {
     let dir = tempfile::tempdir().unwrap();
@@ -51,7 +51,7 @@ fn given_up_beyond_the_end(path: &Path) -> Env {
 
 /// A transaction that was given up left the end of the used part raised; the file was cut to the newest
 /// commit's, and a commit that took no page, so that nothing asked whether the file was long enough,
-/// wrote down the raised one: an open did not believe it, durable as it was.
+/// wrote down the raised one: an open did not trust it, durable as it was.
 #[test]
 fn a_commit_without_pages_does_not_end_behind_the_file() {
     let (_dir, path) = fresh();
@@ -60,7 +60,7 @@ fn a_commit_without_pages_does_not_end_behind_the_file() {
     env.sync().unwrap();
     assert!(env.info().unwrap().file_len < long, "nothing was cut");
     let mut txn = env.write().unwrap();
-    txn.set_canary([1, 2, 3]).unwrap();
+    txn.set_user_words([1, 2, 3]).unwrap();
     let id = txn.commit().unwrap();
     let info = env.info().unwrap();
     assert!(info.used_len <= info.file_len, "{info:?}");
@@ -70,7 +70,7 @@ fn a_commit_without_pages_does_not_end_behind_the_file() {
     check(&env, "opened again");
 }
 
-/// The same raised end: pages behind a new upper bound counted as free.
+/// The same raised end: pages after a new upper bound counted as free.
 #[test]
 fn what_was_given_up_is_not_used_beyond_a_new_bound() {
     let (_dir, path) = fresh();
@@ -99,7 +99,7 @@ fn the_last_handle_makes_commits_durable() {
     assert_eq!(env.info().unwrap().steady, id);
 }
 
-/// Metas that were not believed at one open could be believed at a later one, over pages that had
+/// Metas that were not trusted at one open could be trusted at a later one, over pages that had
 /// been used again.
 #[test]
 fn a_rejected_commit_never_comes_back() {
@@ -159,10 +159,10 @@ fn an_open_does_not_read_the_cut_tail_of_an_older_commit() {
     check(&env, "after the cut");
 }
 
-/// Two metas of one transaction: an open believed one, a check then read the other, whose end lay
+/// Two metas of one transaction: an open trusted one, a check then read the other, whose end lay
 /// far outside of the file.
 #[test]
-fn the_meta_in_use_is_the_one_that_was_believed() {
+fn the_meta_in_use_is_the_one_that_was_trusted() {
     let file = MemoryFile::new(&[]);
     let env = file.open(Options::new()).unwrap();
     put_all(&env, "t", [("a", [1; 10])]);

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use zubilo::{
-    Cursor, Env, EnvInfo, Error, Iter, Options, OwnedValue, ParkedCursor, ReadTable, ReadTxn,
-    ReaderInfo, TxnId, WriteTable, WriteTxn,
+    CommitReport, Cursor, Env, EnvInfo, Error, Iter, Options, OwnedValue, ParkedCursor, ReadTable,
+    ReadTxn, ReaderInfo, TxnId, ViewTable, WriteTable, WriteTxn, WriteView,
 };
 
 use crate::common::{fresh, put_all};
@@ -23,6 +23,9 @@ const _: () = {
     shared::<ReadTable<'static>>();
     shared::<OwnedValue>();
     shared::<ParkedCursor>();
+    shared::<WriteView<'static>>();
+    shared::<ViewTable<'static>>();
+    shared::<CommitReport>();
 };
 
 /// Ambiguous, and so not compilable, for a type that is `Send`.

@@ -107,7 +107,7 @@ fn commit_little(env: &Env, model: &mut Model, rng: &mut Rng, what: &str) {
     let used = env.info().unwrap().used_len;
     let mut txn = env.write().unwrap();
     match rng.below(3) {
-        0 => txn.set_canary([rng.next(), 0, 0]).unwrap(),
+        0 => txn.set_user_words([rng.next(), 0, 0]).unwrap(),
         1 => txn.set_geometry(bounds(rng, used)).unwrap(),
         _ => {
             let all = rng.one_in(3);

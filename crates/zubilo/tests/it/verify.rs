@@ -158,7 +158,7 @@ fn new_pages_are_verified_and_right() {
     }
 }
 
-/// The last commit is verified at open: with a damaged page it is not believed, the one before is.
+/// The last commit is verified at open: with a damaged page it is not trusted, the one before is.
 #[test]
 fn an_open_verifies_the_last_commit() {
     let file = MemoryFile::new(&[]);

@@ -12,7 +12,7 @@ pub(crate) struct Counts {
     /// Calls that write, metas included.
     pub(crate) requests: u64,
     /// Runs of adjacent bytes, metas not counted.
-    pub(crate) pieces: u64,
+    pub(crate) extents: u64,
     pub(crate) bytes: u64,
     pub(crate) flushes: u64,
     /// Where the last run ended.
@@ -91,7 +91,7 @@ unsafe impl DataFile for Counted {
             counts.requests += 1;
             counts.bytes += bytes;
             if offset >= self.metas_end {
-                counts.pieces += u64::from(counts.end != offset);
+                counts.extents += u64::from(counts.end != offset);
                 counts.end = offset + bytes;
                 if self.traced {
                     counts.places.push((offset, bytes));

@@ -1,18 +1,20 @@
 //! LMDB, called as a C program would.
 
-use std::ffi::{CStr, CString, c_uint};
+use std::ffi::{CStr, CString, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
 
-use lmdb_master_sys as ffi;
+// LMDB 0.9.70, whose functions `support` has for the program.
+use lmdb_master_sys as _;
+use support::lmdb::{self as ffi, Val, linked};
 
 use super::{Engine, Mode, Reader, Settings, Writer};
 
 /// An open environment with its default database.
 pub(crate) struct Lmdb {
-    env: *mut ffi::MDB_env,
-    dbi: ffi::MDB_dbi,
+    env: *mut c_void,
+    dbi: c_uint,
     path: PathBuf,
 }
 
@@ -24,27 +26,13 @@ unsafe impl Sync for Lmdb {}
 /// The library's name and version.
 pub(crate) fn version() -> String {
     // SAFETY: the library returns a string that lives for ever.
-    let text = unsafe { CStr::from_ptr(ffi::mdb_version(null_mut(), null_mut(), null_mut())) };
+    let text = unsafe { CStr::from_ptr(linked::mdb_version(null_mut(), null_mut(), null_mut())) };
     text.to_string_lossy().into_owned()
 }
 
 #[track_caller]
 fn check(code: i32) {
     assert_eq!(code, 0, "LMDB refused");
-}
-
-fn val(bytes: &[u8]) -> ffi::MDB_val {
-    ffi::MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
-}
-
-const EMPTY: ffi::MDB_val = ffi::MDB_val { mv_size: 0, mv_data: null_mut() };
-
-/// # Safety
-/// The value was filled by the library, and its transaction lives for `'t`.
-#[inline(always)]
-unsafe fn bytes<'t>(val: &ffi::MDB_val) -> &'t [u8] {
-    // SAFETY: the library gives pointers into its map or the transaction's pages.
-    unsafe { std::slice::from_raw_parts(val.mv_data.cast(), val.mv_size) }
 }
 
 impl Engine for Lmdb {
@@ -67,42 +55,42 @@ impl Engine for Lmdb {
         let mut dbi = 0;
         // SAFETY: the calls are made in the documented order with valid pointers.
         unsafe {
-            check(ffi::mdb_env_create(&mut env));
-            check(ffi::mdb_env_set_mapsize(env, 64 << 30));
-            check(ffi::mdb_env_open(env, name.as_ptr(), flags as c_uint, 0o644));
+            check(linked::mdb_env_create(&mut env));
+            check(linked::mdb_env_set_mapsize(env, 64 << 30));
+            check(linked::mdb_env_open(env, name.as_ptr(), flags as c_uint, 0o644));
             let mut txn = null_mut();
-            check(ffi::mdb_txn_begin(env, null_mut(), 0, &mut txn));
-            check(ffi::mdb_dbi_open(txn, null(), 0, &mut dbi));
-            check(ffi::mdb_txn_commit(txn));
+            check(linked::mdb_txn_begin(env, null_mut(), 0, &mut txn));
+            check(linked::mdb_dbi_open(txn, null(), 0, &mut dbi));
+            check(linked::mdb_txn_commit(txn));
         }
         Lmdb { env, dbi, path }
     }
 
     fn read<R>(&self, work: impl for<'t> FnOnce(Txn) -> R) -> R {
-        let txn = self.begin(ffi::MDB_RDONLY as c_uint);
+        let txn = self.begin(ffi::MDB_RDONLY);
         let result = work(Txn { txn, dbi: self.dbi });
         // SAFETY: the transaction is live and nothing borrows from it any more.
-        unsafe { ffi::mdb_txn_abort(txn) };
+        unsafe { linked::mdb_txn_abort(txn) };
         result
     }
 
     fn begin_end(&self, times: u64) {
         for _ in 0..times {
-            let txn = self.begin(ffi::MDB_RDONLY as c_uint);
+            let txn = self.begin(ffi::MDB_RDONLY);
             // SAFETY: the transaction is live.
-            unsafe { ffi::mdb_txn_abort(txn) };
+            unsafe { linked::mdb_txn_abort(txn) };
         }
     }
 
     fn renew(&self, times: u64) {
-        let txn = self.begin(ffi::MDB_RDONLY as c_uint);
+        let txn = self.begin(ffi::MDB_RDONLY);
         // SAFETY: a read-only transaction may be reset and renewed.
         unsafe {
             for _ in 0..times {
-                ffi::mdb_txn_reset(txn);
-                check(ffi::mdb_txn_renew(txn));
+                linked::mdb_txn_reset(txn);
+                check(linked::mdb_txn_renew(txn));
             }
-            ffi::mdb_txn_abort(txn);
+            linked::mdb_txn_abort(txn);
         }
     }
 
@@ -110,7 +98,7 @@ impl Engine for Lmdb {
         let txn = self.begin(0);
         let result = work(&mut Txn { txn, dbi: self.dbi });
         // SAFETY: the transaction is live and nothing borrows from it any more.
-        check(unsafe { ffi::mdb_txn_commit(txn) });
+        check(unsafe { linked::mdb_txn_commit(txn) });
         result
     }
 
@@ -120,7 +108,7 @@ impl Engine for Lmdb {
 
     fn sync(&self) {
         // SAFETY: the environment is open.
-        check(unsafe { ffi::mdb_env_sync(self.env, 1) });
+        check(unsafe { linked::mdb_env_sync(self.env, 1) });
     }
 
     fn disk_bytes(&self) -> u64 {
@@ -129,10 +117,10 @@ impl Engine for Lmdb {
 }
 
 impl Lmdb {
-    fn begin(&self, flags: c_uint) -> *mut ffi::MDB_txn {
+    fn begin(&self, flags: c_uint) -> *mut c_void {
         let mut txn = null_mut();
         // SAFETY: the environment is open.
-        check(unsafe { ffi::mdb_txn_begin(self.env, null_mut(), flags, &mut txn) });
+        check(unsafe { linked::mdb_txn_begin(self.env, null_mut(), flags, &mut txn) });
         txn
     }
 }
@@ -140,24 +128,24 @@ impl Lmdb {
 impl Drop for Lmdb {
     fn drop(&mut self) {
         // SAFETY: no transaction outlives the borrow of self that made it.
-        unsafe { ffi::mdb_env_close(self.env) };
+        unsafe { linked::mdb_env_close(self.env) };
     }
 }
 
 /// A transaction and the database.
 pub(crate) struct Txn {
-    txn: *mut ffi::MDB_txn,
-    dbi: ffi::MDB_dbi,
+    txn: *mut c_void,
+    dbi: c_uint,
 }
 
 impl Txn {
     #[inline(always)]
     fn lookup(&self, key: &[u8]) -> Option<&[u8]> {
-        let (mut key, mut data) = (val(key), EMPTY);
+        let (mut key, mut data) = (Val::of(key), Val::NONE);
         // SAFETY: a live transaction; the result is borrowed from self.
         unsafe {
-            match ffi::mdb_get(self.txn, self.dbi, &mut key, &mut data) {
-                0 => Some(bytes(&data)),
+            match linked::mdb_get(self.txn, self.dbi, &mut key, &mut data) {
+                0 => Some(data.bytes()),
                 ffi::MDB_NOTFOUND => None,
                 code => panic!("LMDB refused: {code}"),
             }
@@ -165,28 +153,28 @@ impl Txn {
     }
 
     fn store(&mut self, key: &[u8], value: &[u8], flags: u32) {
-        let (mut key, mut data) = (val(key), val(value));
+        let (mut key, mut data) = (Val::of(key), Val::of(value));
         // SAFETY: a live write transaction; the library copies key and value.
-        check(unsafe { ffi::mdb_put(self.txn, self.dbi, &mut key, &mut data, flags as c_uint) });
+        check(unsafe { linked::mdb_put(self.txn, self.dbi, &mut key, &mut data, flags) });
     }
 
     fn walk(&self, from: Option<&[u8]>, count: usize, mut each: impl FnMut(&[u8], &[u8])) {
         let mut cursor = null_mut();
-        let mut key = from.map_or(EMPTY, val);
-        let mut data = EMPTY;
+        let mut key = from.map_or(Val::NONE, Val::of);
+        let mut data = Val::NONE;
         // SAFETY: a live transaction; the cursor is closed before it ends, what it gives is
         // borrowed for the call only.
         unsafe {
-            check(ffi::mdb_cursor_open(self.txn, self.dbi, &mut cursor));
+            check(linked::mdb_cursor_open(self.txn, self.dbi, &mut cursor));
             let mut op = if from.is_some() { ffi::MDB_SET_RANGE } else { ffi::MDB_FIRST };
             for _ in 0..count {
-                if ffi::mdb_cursor_get(cursor, &mut key, &mut data, op) != 0 {
+                if linked::mdb_cursor_get(cursor, &mut key, &mut data, op) != 0 {
                     break;
                 }
-                each(bytes(&key), bytes(&data));
+                each(key.bytes(), data.bytes());
                 op = ffi::MDB_NEXT;
             }
-            ffi::mdb_cursor_close(cursor);
+            linked::mdb_cursor_close(cursor);
         }
     }
 }
@@ -228,9 +216,9 @@ impl Writer for Txn {
     }
 
     fn delete(&mut self, key: &[u8]) -> bool {
-        let mut key = val(key);
+        let mut key = Val::of(key);
         // SAFETY: a live write transaction.
-        match unsafe { ffi::mdb_del(self.txn, self.dbi, &mut key, null_mut()) } {
+        match unsafe { linked::mdb_del(self.txn, self.dbi, &mut key, null_mut()) } {
             0 => true,
             ffi::MDB_NOTFOUND => false,
             code => panic!("LMDB refused: {code}"),

@@ -84,7 +84,7 @@ pub(crate) trait Writer {
 
     fn get(&mut self, key: &[u8]) -> Option<&[u8]>;
 
-    /// Tells whether the key was there.
+    /// Returns whether the key was there.
     fn delete(&mut self, key: &[u8]) -> bool;
 }
 

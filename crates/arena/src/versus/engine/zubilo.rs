@@ -77,7 +77,9 @@ impl Engine for Zubilo {
         &self,
         work: impl for<'t> FnOnce(&mut WriteTable<'t>) -> R + Send,
     ) -> R {
-        self.env.update(|txn| Ok(work(&mut txn.table(TABLE)?))).expect("commit")
+        let shared =
+            |txn: &mut zubilo::WriteTxn| Ok::<_, zubilo::Error>(work(&mut txn.table(TABLE)?));
+        self.env.update(shared).expect("commit")
     }
 
     fn sync(&self) {

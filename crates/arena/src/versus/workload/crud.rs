@@ -21,12 +21,12 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
     };
     let zubilo = |label: &str, settings, threads, count| {
         label.contains(&config.side).then(|| {
-            Side::of(label, true, Herd::<Zubilo>::new(config, settings, records, threads), count)
+            Side::of(label, true, Clients::<Zubilo>::new(config, settings, records, threads), count)
         })
     };
     let lmdb = |label: &str, settings, threads, count| {
         label.contains(&config.side).then(|| {
-            Side::of(label, false, Herd::<Lmdb>::new(config, settings, records, threads), count)
+            Side::of(label, false, Clients::<Lmdb>::new(config, settings, records, threads), count)
         })
     };
     for (name, threads, ours, counts, factor) in [
@@ -80,12 +80,12 @@ struct Side<'s> {
 }
 
 impl<'s> Side<'s> {
-    fn of<E: Engine + 's>(label: &str, ours: bool, herd: Herd<E>, count: u64) -> Side<'s> {
-        let threads = herd.flocks.len() as u64;
+    fn of<E: Engine + 's>(label: &str, ours: bool, clients: Clients<E>, count: u64) -> Side<'s> {
+        let threads = clients.datasets.len() as u64;
         Side {
             label: label.into(),
             ours,
-            run: Box::new(move || herd.run(count)),
+            run: Box::new(move || clients.run(count)),
             count: (count * threads) as f64,
         }
     }
@@ -118,7 +118,7 @@ fn compete(
 }
 
 /// The records that one thread owns: serials `number + i * step` for `i` in [tail, head).
-pub(crate) struct Flock {
+pub(crate) struct Dataset {
     number: u64,
     step: u64,
     tail: u64,
@@ -128,10 +128,10 @@ pub(crate) struct Flock {
     chooser: Chooser,
 }
 
-impl Flock {
-    pub(crate) fn new(number: u64, step: u64, records: u64) -> Flock {
+impl Dataset {
+    pub(crate) fn new(number: u64, step: u64, records: u64) -> Dataset {
         let ages = vec![0; records as usize];
-        Flock { number, step, tail: 0, head: records, ages, chooser: Chooser::new(number + 7) }
+        Dataset { number, step, tail: 0, head: records, ages, chooser: Chooser::new(number + 7) }
     }
 
     fn serial(&self, i: u64) -> u64 {
@@ -140,8 +140,9 @@ impl Flock {
 
     /// What the next transaction does; the state is that after it.
     pub(crate) fn plan(&mut self) -> Plan {
-        let alive =
-            |flock: &mut Flock| flock.tail + 1 + flock.chooser.below(flock.head - flock.tail - 1);
+        let alive = |dataset: &mut Dataset| {
+            dataset.tail + 1 + dataset.chooser.below(dataset.head - dataset.tail - 1)
+        };
         let read = alive(self);
         let update = alive(self);
         let plan = Plan {
@@ -182,39 +183,40 @@ impl Plan {
     }
 }
 
-/// A loaded engine and the flocks of its threads.
-struct Herd<E> {
+/// A loaded engine and the datasets of its threads.
+struct Clients<E> {
     housed: Housed<E>,
-    flocks: Vec<Mutex<Flock>>,
+    datasets: Vec<Mutex<Dataset>>,
 }
 
-impl<E: Engine> Herd<E> {
-    fn new(config: &Config, settings: Settings, records: u64, threads: u64) -> Herd<E> {
+impl<E: Engine> Clients<E> {
+    fn new(config: &Config, settings: Settings, records: u64, threads: u64) -> Clients<E> {
         let housed = Housed::<E>::loaded(config, settings, Kind::Random16, 0);
         super::load::fill(&housed.engine, Kind::Random16, 0..records, records / 20);
         housed.engine.sync();
-        let flocks = (0..threads).map(|t| Mutex::new(Flock::new(t, threads, records / threads)));
-        Herd { housed, flocks: flocks.collect() }
+        let datasets =
+            (0..threads).map(|t| Mutex::new(Dataset::new(t, threads, records / threads)));
+        Clients { housed, datasets: datasets.collect() }
     }
 
     /// Runs `count` transactions in each thread.
     fn run(&self, count: u64) -> Cost {
         let engine = &self.housed.engine;
-        let cost = match &self.flocks[..] {
+        let cost = match &self.datasets[..] {
             [only] => measure(|| {
-                let mut flock = only.lock().expect("no panic");
+                let mut dataset = only.lock().expect("no panic");
                 for _ in 0..count {
-                    let plan = flock.plan();
+                    let plan = dataset.plan();
                     engine.write(|writer| plan.apply(writer));
                 }
             }),
             many => measure(|| {
                 std::thread::scope(|scope| {
-                    for flock in many {
+                    for dataset in many {
                         scope.spawn(move || {
-                            let mut flock = flock.lock().expect("no panic");
+                            let mut dataset = dataset.lock().expect("no panic");
                             for _ in 0..count {
-                                let plan = flock.plan();
+                                let plan = dataset.plan();
                                 engine.write_shared(|writer| plan.apply(writer));
                             }
                         });

@@ -2,10 +2,10 @@
 
 mod begin;
 mod crud;
+mod extents;
 mod get;
 mod identifiers;
 mod load;
-mod pieces;
 mod scan;
 
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::versus::engine::{Engine, Mode, Settings, Writer};
 
 /// Groups of figures, for `--only`.
 pub(crate) const NAMES: &[&str] = &[
-    "get", "int", "url", "scan", "load", "sorted", "begin", "sync", "sync8", "pieces", "nosync",
+    "get", "int", "url", "scan", "load", "sorted", "begin", "sync", "sync8", "extents", "nosync",
     "lazy", "ids",
 ];
 
@@ -31,7 +31,7 @@ pub(crate) fn run(config: &Config, sink: Sink<'_>) {
     load::run(config, sink);
     begin::run(config, sink);
     crud::run(config, sink);
-    pieces::run(config, sink);
+    extents::run(config, sink);
     identifiers::run(config, sink);
 }
 

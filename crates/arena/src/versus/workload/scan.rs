@@ -7,7 +7,7 @@ use crate::versus::Config;
 use crate::versus::duel::{Contender, Target, duel};
 use crate::versus::engine::Reader;
 
-/// Records behind a seek.
+/// Records after a seek.
 const RANGE: usize = 100;
 
 pub(crate) fn run(

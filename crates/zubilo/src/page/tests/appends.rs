@@ -1,8 +1,11 @@
-//! A record put behind all others by one look stands as an ordinary insertion leaves it.
+//! A record put after all others by one look stands as an ordinary insertion leaves it.
 
 use proptest::prelude::*;
 
-use super::super::{HEADER, Kind, Leaf, NormBuf, SearchKey, ValueKind, append, header, leaf};
+use super::super::row::Rules;
+use super::super::{
+    HEADER, Kind, Leaf, NewValue, NormBuf, SearchKey, ValueKind, append, header, leaf,
+};
 use super::{key_of, orders};
 
 proptest! {
@@ -22,15 +25,16 @@ proptest! {
                 .collect();
             keys.sort_by(|a, b| order.compare(&a.0, &b.0));
             let mut page = vec![0; 4096];
-            header::init(&mut page, Kind::Leaf, 0, 5, order.is_plain());
+            header::init(&mut page, Kind::Leaf, 0, 5, order.is_custom());
             for (key, len) in keys {
                 let (mut buf, before) = (NormBuf::default(), page.clone());
                 let norm = SearchKey::new(&order, &key, &mut buf).norm();
                 let count = Leaf::new(&page).unwrap().count();
                 let mut inserted = page.clone();
-                let kind = ValueKind::Inline;
-                let room = leaf::insert(&mut inserted, count, &order, &key, kind, len, align);
-                let room = room.unwrap().map(|to| to.fill(7)).is_some();
+                let rules = Rules::of_leaves(&order, align);
+                let sevens = vec![7; len];
+                let value = NewValue::of(ValueKind::Inline, &sevens);
+                let room = leaf::insert(&mut inserted, count, &rules, &key, value).unwrap();
                 let appended = append(&mut page, &key, norm, len, align).map(|to| to.fill(7));
                 if appended.is_none() {
                     prop_assert_eq!(&page, &before);
@@ -76,15 +80,14 @@ fn ascending_keys_are_appended() {
     let order = &orders()[0];
     let mut page = vec![0; 4096];
     header::init(&mut page, Kind::Leaf, 0, 5, false);
-    let kind = ValueKind::Inline;
     for i in 0..25u128 {
         let key = i.to_be_bytes();
         // The second key cuts the prefix, which the first has given the page.
         if i < 2 {
             assert!(append(&mut page, &key, &key, 100, 1).is_none());
-            assert!(
-                leaf::insert(&mut page, i as usize, order, &key, kind, 100, 1).unwrap().is_some()
-            );
+            let rules = Rules::of_leaves(order, 1);
+            let value = NewValue::room(ValueKind::Inline, 100);
+            assert!(leaf::insert(&mut page, i as usize, &rules, &key, value).unwrap());
         } else {
             append(&mut page, &key, &key, 100, 1).unwrap().fill(1);
         }
@@ -92,7 +95,7 @@ fn ascending_keys_are_appended() {
     let leaf = Leaf::new(&page).unwrap();
     leaf.check(order).unwrap();
     assert_eq!(leaf.count(), 25);
-    // Not behind the last.
+    // Not after the last.
     let key = 24u128.to_be_bytes();
     assert!(append(&mut page, &key, &key, 1, 1).is_none());
 }

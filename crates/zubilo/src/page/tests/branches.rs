@@ -43,7 +43,7 @@ struct Fixture {
 }
 
 fn compare(order: &Order, a: &[u8], b: &[u8]) -> Ordering {
-    if order.is_plain() { order.compare(a, b) } else { a.cmp(b) }
+    if order.is_custom() { order.compare(a, b) } else { a.cmp(b) }
 }
 
 fn check(order: &Order, page: &[u8], model: &Model) {
@@ -91,7 +91,8 @@ fn check_search(order: &Order, page: &[u8], model: &Model, raw: &[u8]) {
 impl Fixture {
     fn new(order: Order, page_size: usize, counted: bool) -> Fixture {
         let mut page = vec![0xEE; page_size];
-        branch::init_with(&mut page, 3, 77, order.is_plain(), counted, 1);
+        branch::init(&mut page, 3, 77, order.is_custom(), counted);
+        branch::set_first(&mut page, 1).unwrap();
         count_child(&mut page, 0, 1);
         Fixture { order, page, model: vec![(Vec::new(), 1)], next_child: 2 }
     }
@@ -111,7 +112,7 @@ impl Fixture {
         self.next_child += 1;
         let child = self.next_child;
         let before = self.page.clone();
-        if branch::insert(&mut self.page, i, &self.order, &separator, child).unwrap() {
+        if branch::insert(&mut self.page, i, &separator, child).unwrap() {
             count_child(&mut self.page, i, child);
             self.model.insert(i, (separator, child));
             return;
@@ -128,7 +129,7 @@ impl Fixture {
         } else {
             (&mut right, &mut right_model, i - at)
         };
-        let fits = branch::insert(page, i, &self.order, &separator, child).unwrap();
+        let fits = branch::insert(page, i, &separator, child).unwrap();
         assert!(fits, "no room for {} bytes after a split", separator.len());
         count_child(page, i, child);
         model.insert(i, (separator, child));
@@ -203,11 +204,11 @@ impl Fixture {
             return;
         }
         let before = self.page.clone();
-        if branch::set_separator(&mut self.page, at, &self.order, &separator).unwrap() {
+        if branch::set_separator(&mut self.page, at, &separator).unwrap() {
             let old = std::mem::replace(&mut self.model[at].0, separator);
             // What was there fits again.
             if at % 3 != 1 {
-                assert!(branch::set_separator(&mut self.page, at, &self.order, &old).unwrap());
+                assert!(branch::set_separator(&mut self.page, at, &old).unwrap());
                 self.model[at].0 = old;
             }
         } else {
@@ -297,7 +298,7 @@ proptest! {
                 break;
             }
             let i = fixture.find(&key).unwrap_err();
-            if !branch::insert(&mut fixture.page, i, &fixture.order, &key, n).unwrap() {
+            if !branch::insert(&mut fixture.page, i, &key, n).unwrap() {
                 break;
             }
             count_child(&mut fixture.page, i, n);

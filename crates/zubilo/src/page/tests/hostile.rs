@@ -4,7 +4,9 @@ use proptest::prelude::*;
 
 use super::super::exercise::{change_everything, read_everything};
 use super::super::packed;
-use super::super::{Branch, HEADER, Kind, Leaf, NormBuf, Order, SearchKey, ValueKind};
+use super::super::quick::{self, ByteKey, Level, Miss, NumberKey};
+use super::super::row::Rules;
+use super::super::{Branch, HEADER, Kind, Leaf, NewValue, NormBuf, Order, SearchKey, ValueKind};
 use super::super::{branch, header, leaf};
 use super::{key_of, orders};
 
@@ -12,11 +14,15 @@ use super::{key_of, orders};
 fn sane(kind: Kind, order: &Order, seed: u64, entries: u64) -> Vec<u8> {
     let mut page = vec![0; 4096];
     match kind {
-        Kind::Leaf => header::init(&mut page, kind, 0, 1, order.is_plain()),
+        Kind::Leaf => header::init(&mut page, kind, 0, 1, order.is_custom()),
         Kind::Branch => {
-            branch::init_with(&mut page, 1, 1, order.is_plain(), seed.is_multiple_of(2), 1)
+            branch::init(&mut page, 1, 1, order.is_custom(), seed.is_multiple_of(2));
+            branch::set_first(&mut page, 1).unwrap();
         }
-        Kind::Packed => assert!(packed::init(&mut page, 1, order.is_plain(), 8)),
+        Kind::Packed => {
+            let size = if seed.is_multiple_of(2) { 8 } else { 0 };
+            assert!(packed::init(&mut page, 1, order.is_custom(), size))
+        }
     }
     for n in 0..entries {
         let key = key_of(seed.wrapping_add(n * 7 * 0x9E37), 300);
@@ -25,12 +31,14 @@ fn sane(kind: Kind, order: &Order, seed: u64, entries: u64) -> Vec<u8> {
         match kind {
             Kind::Leaf => {
                 if let Err(i) = Leaf::new(&page).unwrap().search(order, &key).unwrap() {
-                    let _ = leaf::insert(&mut page, i, order, key.raw(), ValueKind::Run, 32, 1);
+                    let kind = if n.is_multiple_of(2) { ValueKind::Run } else { ValueKind::Inline };
+                    let (rules, room) = (Rules::of_leaves(order, 1), NewValue::room(kind, 32));
+                    let _ = leaf::insert(&mut page, i, &rules, key.raw(), room);
                 }
             }
             Kind::Branch => {
                 let i = Branch::new(&page).unwrap().search(order, &key).unwrap();
-                let _ = branch::insert(&mut page, i + 1, order, key.norm(), n);
+                let _ = branch::insert(&mut page, i + 1, key.norm(), n);
             }
             Kind::Packed => {
                 let _ = packed::insert(&mut page, n as usize, &n.to_be_bytes());
@@ -38,6 +46,33 @@ fn sane(kind: Kind, order: &Order, seed: u64, entries: u64) -> Vec<u8> {
         }
     }
     page
+}
+
+/// What the quick parse finds in a page is what the careful one finds.
+fn quick_agrees(page: &[u8], order: &Order, key: &SearchKey<'_>) {
+    let number = <[u8; 8]>::try_from(key.norm()).map(|norm| NumberKey(u64::from_be_bytes(norm)));
+    if let Ok(branch) = Branch::new(page) {
+        let level = Level::of_branches(2).next().unwrap();
+        let way = quick::way(page, level, &ByteKey::new(key.norm()));
+        let way_of_number = number.ok().and_then(|number| quick::way(page, level, &number));
+        for way in [way, way_of_number].into_iter().flatten() {
+            assert_eq!(branch.search(order, key), Ok(way.index));
+            assert_eq!((branch.child(way.index), branch.count()), (Ok(way.child), way.count));
+        }
+        assert_eq!(quick::child_among_many(page, level, &ByteKey::new(key.norm())), None);
+    }
+    if let Ok(leaf) = Leaf::new(page) {
+        let found = leaf.find(order, key).unwrap();
+        let held = found.filter(|entry| entry.kind == ValueKind::Inline).map(|entry| entry.value);
+        let place = quick::place(page, &ByteKey::new(key.norm()));
+        assert!(place != Err(Miss::Absent) || found.is_none());
+        let value = place.ok().and_then(|at| quick::value_at(page, at, &ByteKey::new(key.raw())));
+        assert!(value.is_none() || value == held);
+        if let Ok(number) = number {
+            let of_number = quick::place(page, &number);
+            assert!(of_number == Err(Miss::Unsure) || of_number == place);
+        }
+    }
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -73,6 +108,25 @@ proptest! {
         let key = key_of(key, 960);
         read_everything(&page, order, &[key.clone(), key_of(seed, 300)]);
         change_everything(&page, &other, order, args, &key);
+    }
+
+    #[test]
+    fn quick_reads_find_what_careful_ones_do(
+        kind in kind(),
+        order in 0usize..3,
+        (seed, entries) in (any::<u64>(), 0u64..60),
+        which in prop::collection::vec((0u64..60, any::<bool>()), 1..8),
+    ) {
+        let order = &orders()[order];
+        let page = sane(kind, order, seed, entries);
+        for (n, is_there) in which {
+            let mut key = key_of(seed.wrapping_add(n * 7 * 0x9E37), 300);
+            if !is_there {
+                key.push(1);
+            }
+            let mut buf = NormBuf::default();
+            quick_agrees(&page, order, &SearchKey::new(order, &key, &mut buf));
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::super::row::{self, New, Node, Rules};
-use super::super::{HEADER, Kind, Leaf, NormBuf, Order, SearchKey, ValueKind, header, leaf};
+use super::super::{
+    HEADER, Kind, Leaf, NewValue, NormBuf, Order, SearchKey, ValueKind, header, leaf,
+};
 use super::super::{max_inline, max_key};
 use super::{ALIGNS, SIZES, key_of, orders};
 
@@ -64,7 +66,7 @@ impl Row {
 
     fn fresh(&self) -> Vec<u8> {
         let mut page = vec![0xEE; self.page_size];
-        header::init(&mut page, Kind::Leaf, 0, 77, self.order.is_plain());
+        header::init(&mut page, Kind::Leaf, 0, 77, self.order.is_custom());
         page
     }
 
@@ -96,14 +98,13 @@ impl Row {
 
     fn try_insert(&mut self, l: usize, i: usize, record: &Record) -> bool {
         let (key, kind, value) = record;
-        let page = &mut self.pages[l];
-        let room = leaf::insert(page, i, &self.order, key, *kind, value.len(), self.align);
-        match room.unwrap() {
-            Some(to) => to.copy_from_slice(value),
-            None => return false,
+        let rules = Rules::of_leaves(&self.order, self.align);
+        let value = NewValue::of(*kind, value);
+        let fits = leaf::insert(&mut self.pages[l], i, &rules, key, value).unwrap();
+        if fits {
+            self.models[l].insert(i, record.clone());
         }
-        self.models[l].insert(i, record.clone());
-        true
+        fits
     }
 
     fn insert(&mut self, l: usize, i: usize, record: Record, append: bool) {
@@ -126,14 +127,14 @@ impl Row {
 
     fn insert_surely(&mut self, l: usize, i: usize, record: Record) {
         let (key, kind, value) = &record;
-        let (page, order) = (&mut self.pages[l], &self.order);
-        let to = leaf::insert_surely(page, i, order, key, *kind, value.len(), self.align);
-        to.unwrap().copy_from_slice(value);
+        let rules = Rules::of_leaves(&self.order, self.align);
+        let value = NewValue::of(*kind, value);
+        leaf::insert_surely(&mut self.pages[l], i, &rules, key, value).unwrap();
         self.models[l].insert(i, record);
     }
 
     fn rules(&self) -> Rules<'_> {
-        Rules { order: &self.order, align: self.align, between: &[] }
+        Rules::of_leaves(&self.order, self.align)
     }
 
     fn drop_empty(&mut self, l: usize) {
@@ -146,16 +147,13 @@ impl Row {
     fn replace(&mut self, l: usize, i: usize, record: Record) {
         let (_, kind, value) = &record;
         let before = self.pages[l].clone();
-        let page = &mut self.pages[l];
-        let room = leaf::set_value(page, i, &self.order, *kind, value.len(), self.align);
-        match room.unwrap() {
-            Some(to) => to.copy_from_slice(value),
-            None => {
-                assert!(self.pages[l] == before);
-                leaf::remove(&mut self.pages[l], i).unwrap();
-                self.models[l].remove(i);
-                return self.insert(l, i, record, false);
-            }
+        let rules = Rules::of_leaves(&self.order, self.align);
+        let value = NewValue::of(*kind, value);
+        if !leaf::set_value(&mut self.pages[l], i, &rules, value).unwrap() {
+            assert!(self.pages[l] == before);
+            leaf::remove(&mut self.pages[l], i).unwrap();
+            self.models[l].remove(i);
+            return self.insert(l, i, record, false);
         }
         let value = leaf::value_mut(&mut self.pages[l], i).unwrap();
         assert_eq!(value, record.2);

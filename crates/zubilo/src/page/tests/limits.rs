@@ -2,7 +2,7 @@
 
 use super::super::row::{New, Node, Row, Rules, shift};
 use super::super::{
-    Branch, HEADER, Kind, Leaf, ValueKind, branch, header, leaf, max_inline, max_key,
+    Branch, HEADER, Kind, Leaf, NewValue, ValueKind, branch, header, leaf, max_inline, max_key,
 };
 use super::{ALIGNS, SIZES, orders};
 
@@ -11,14 +11,14 @@ fn two_maximal_records_fit_a_leaf() {
     for (size, align, order) in combinations() {
         for key_len in [1, 13, max_key(size) - 7, max_key(size)] {
             let mut page = vec![0; size];
-            header::init(&mut page, Kind::Leaf, 0, 1, order.is_plain());
+            header::init(&mut page, Kind::Leaf, 0, 1, order.is_custom());
             for i in 0..2 {
-                // Descending first bytes suit all orders but the plain one, whose order is its own.
-                let key = vec![if order.is_plain() { b'b' - i } else { b'a' + i }; key_len];
+                // Descending first bytes suit all orders but the custom one, whose order is its own.
+                let key = vec![if order.is_custom() { b'b' - i } else { b'a' + i }; key_len];
                 let len = max_inline(size) - key_len;
-                let kind = ValueKind::Inline;
-                let room = leaf::insert(&mut page, i.into(), &order, &key, kind, len, align);
-                room.unwrap().expect("room for a maximal record").fill(1);
+                let rules = Rules::of_leaves(&order, align);
+                let value = NewValue::room(ValueKind::Inline, len);
+                assert!(leaf::insert(&mut page, i.into(), &rules, &key, value).unwrap());
             }
             Leaf::new(&page).unwrap().check(&order).unwrap();
         }
@@ -33,7 +33,7 @@ fn combinations() -> impl Iterator<Item = (usize, usize, super::Order)> {
 /// Keys of increasing rank in every order of the tests: of one length, by the two outer bytes.
 fn ranked(order: &super::Order, rank: u8, len: usize) -> Vec<u8> {
     let mut key = vec![b'k'; len];
-    let byte = if order.is_plain() { 255 - rank } else { rank };
+    let byte = if order.is_custom() { 255 - rank } else { rank };
     key[0] = byte;
     key[len - 1] = byte;
     key
@@ -44,14 +44,14 @@ fn a_split_makes_room_for_a_maximal_record_anywhere() {
     for (size, align, order) in combinations() {
         for (key_len, value_len) in [(16, size / 40), (200, size / 9), (900, size / 4), (2, 0)] {
             let mut page = vec![0; size];
-            header::init(&mut page, Kind::Leaf, 0, 1, order.is_plain());
+            header::init(&mut page, Kind::Leaf, 0, 1, order.is_custom());
             let mut count = 0;
             while count < 120 {
                 let key = ranked(&order, 2 * count + 1, key_len);
                 let at = usize::from(count);
-                let kind = ValueKind::Run;
-                let room = leaf::insert(&mut page, at, &order, &key, kind, value_len, align);
-                if room.unwrap().map(|value| value.fill(2)).is_none() {
+                let rules = Rules::of_leaves(&order, align);
+                let value = NewValue::room(ValueKind::Run, value_len);
+                if !leaf::insert(&mut page, at, &rules, &key, value).unwrap() {
                     break;
                 }
                 count += 1;
@@ -79,7 +79,7 @@ fn split_and_insert(
     let key = ranked(order, 2 * i, key_len);
     let size = leaf::footprint(key_len, len, align);
     header::init_like(&mut right, &left).unwrap();
-    let rules = Rules { order, align, between: &[] };
+    let rules = Rules::of_leaves(order, align);
     let i = usize::from(i);
     let node = |page| Node::on_level(page, 0).unwrap();
     let new = New { key: &key, size, index: i };
@@ -88,9 +88,8 @@ fn split_and_insert(
     assert!(shift(&mut left, &mut right, cut.keep, &rules).unwrap());
     let (to, i) = if i < cut.at { (&mut left, i) } else { (&mut right, i - cut.at) };
     // As a rule without giving up the prefix.
-    let kind = ValueKind::Inline;
-    let room = leaf::insert(to, i, order, &key, kind, len, align).unwrap();
-    room.expect("room after a split").fill(3);
+    let value = NewValue::room(ValueKind::Inline, len);
+    assert!(leaf::insert(to, i, &rules, &key, value).unwrap(), "room after a split");
     for page in [left, right] {
         let leaf = Leaf::new(&page).unwrap();
         leaf.check(order).unwrap();
@@ -103,10 +102,11 @@ fn a_branch_holds_four_children_of_maximal_separators() {
     for size in SIZES {
         for (order, counted) in orders().into_iter().flat_map(|o| [(o.clone(), false), (o, true)]) {
             let mut page = vec![0; size];
-            branch::init_with(&mut page, 1, 1, order.is_plain(), counted, 10);
+            branch::init(&mut page, 1, 1, order.is_custom(), counted);
+            branch::set_first(&mut page, 10).unwrap();
             for i in 1..4 {
                 let separator = ranked(&order, i, max_key(size));
-                assert!(branch::insert(&mut page, i.into(), &order, &separator, 1).unwrap());
+                assert!(branch::insert(&mut page, i.into(), &separator, 1).unwrap());
             }
             Branch::new(&page).unwrap().check(&order).unwrap();
         }
@@ -117,8 +117,8 @@ fn a_branch_holds_four_children_of_maximal_separators() {
 fn a_key_longer_than_its_field_finds_no_room() {
     let mut page = vec![0; 65536];
     header::init(&mut page, Kind::Leaf, 0, 1, false);
-    let order = &orders()[0];
-    let kind = ValueKind::Inline;
-    assert!(leaf::insert(&mut page, 0, order, &[7; 16384], kind, 0, 1).unwrap().is_none());
-    assert!(leaf::insert(&mut page, 0, order, &[7; 1], kind, 65536, 1).unwrap().is_none());
+    let (order, room) = (&orders()[0], |len| NewValue::room(ValueKind::Inline, len));
+    let rules = Rules::of_leaves(order, 1);
+    assert!(!leaf::insert(&mut page, 0, &rules, &[7; 16384], room(0)).unwrap());
+    assert!(!leaf::insert(&mut page, 0, &rules, &[7; 1], room(65536)).unwrap());
 }

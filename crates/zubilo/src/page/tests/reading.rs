@@ -2,15 +2,15 @@
 
 use proptest::prelude::*;
 
-use super::super::key::head_behind;
-use super::super::{Damage, Kind, NormBuf, SearchKey, header, same, separator, slots};
+use super::super::key::head_after;
+use super::super::{Damage, Kind, NormBuf, SearchKey, header, key::same, search, separator};
 use super::{key_of, orders};
 
 proptest! {
     #[test]
     fn heads_are_found_like_by_partition_point(
-        mut heads in prop::collection::vec(0u32..60, 0..300),
-        behind in prop::collection::vec(any::<u8>(), 0..80),
+        mut heads in prop::collection::vec(0u32..60, 0..700),
+        behind in prop::collection::vec(any::<u8>(), 0..2500),
         wide in any::<bool>(),
         key in 0u32..61,
     ) {
@@ -21,7 +21,7 @@ proptest! {
         let mut bytes: Vec<u8> = heads.iter().flat_map(|h| h.to_le_bytes()).collect();
         bytes.extend(behind);
         let lower = heads.partition_point(|h| *h < key);
-        prop_assert_eq!(slots::lower(&bytes, heads.len(), key), lower);
+        prop_assert_eq!(search::lower(&bytes, heads.len(), key), lower);
     }
 
     #[test]
@@ -32,7 +32,7 @@ proptest! {
         let mut padded = [0; 4];
         let rest = key.get(prefix..).unwrap_or_default();
         padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        prop_assert_eq!(head_behind(&key, prefix), u32::from_be_bytes(padded));
+        prop_assert_eq!(head_after(&key, prefix), u32::from_be_bytes(padded));
     }
 
     #[test]
@@ -52,11 +52,11 @@ proptest! {
 
     #[test]
     fn heads_in_no_order_give_an_answer_within_bounds(
-        bytes in prop::collection::vec(any::<u8>(), 0..1200),
-        count in 0usize..400,
+        bytes in prop::collection::vec(any::<u8>(), 0..3200),
+        count in 0usize..800,
         key in any::<u32>(),
     ) {
-        prop_assert!(slots::lower(&bytes, count, key) <= count);
+        prop_assert!(search::lower(&bytes, count, key) <= count);
     }
 
     #[test]
@@ -74,7 +74,7 @@ proptest! {
             let (mut x, mut y) = (NormBuf::default(), NormBuf::default());
             let left = SearchKey::new(&order, &left, &mut x).norm();
             let right = SearchKey::new(&order, &right, &mut y).norm();
-            if order.is_plain() {
+            if order.is_custom() {
                 prop_assert_eq!(&out[..], right);
                 continue;
             }

@@ -3,8 +3,9 @@
 
 use proptest::prelude::*;
 
-use super::super::set::{self, Set};
-use super::super::{Kind, Leaf, ValueKind, header, leaf};
+use super::super::packed::{self, Packed};
+use super::super::row::Rules;
+use super::super::{Kind, Leaf, NewValue, Order, ValueKind, header, leaf};
 use super::{key_of, orders};
 
 fn value_of(seed: u64, size: usize) -> Vec<u8> {
@@ -21,13 +22,13 @@ fn leaf_with_set(first: &[Vec<u8>; 2], size: usize) -> (Vec<u8>, usize) {
     let mut page = vec![0; 4096];
     header::init(&mut page, Kind::Leaf, 0, 1, false);
     let mut bytes = Vec::new();
-    set::build(size, first.iter().map(|v| &v[..]), &mut bytes);
+    packed::build_record(size, first.iter().map(|v| &v[..]), &mut bytes);
     for n in 0..9u8 {
         let kind = if n == 4 { ValueKind::Duplicates } else { ValueKind::Inline };
         let value = if n == 4 { bytes.clone() } else { vec![n; 90] };
         let key = [b"key ", &[b'a' + n][..]].concat();
-        let to = leaf::insert(&mut page, usize::from(n), order, &key, kind, value.len(), 1);
-        to.unwrap().unwrap().copy_from_slice(&value);
+        let (rules, value) = (Rules::of_leaves(order, 1), NewValue::of(kind, &value));
+        assert!(leaf::insert(&mut page, usize::from(n), &rules, &key, value).unwrap());
     }
     (page, 4)
 }
@@ -38,6 +39,20 @@ fn check_neighbours(page: &[u8]) {
     for n in (0..9).filter(|n| *n != 4) {
         assert_eq!(leaf.entry(n).unwrap().value, vec![n as u8; 90]);
     }
+}
+
+/// A set becomes a page and a set again by copies.
+fn check_copies(value: &[u8], size: usize, order: &Order) {
+    let mut page = vec![0xEE; 4096];
+    assert!(packed::init(&mut page, 1, order.is_custom(), size));
+    let count = packed::fill_from_record(&mut page, value).unwrap();
+    let packed = Packed::new(&page).unwrap();
+    packed.check(order).unwrap();
+    packed::check_header(&page, order).unwrap();
+    assert_eq!(packed.count(), count);
+    let mut back = Vec::new();
+    packed::to_record(&packed, &mut back);
+    assert_eq!(back, value);
 }
 
 proptest! {
@@ -58,21 +73,21 @@ proptest! {
             let value = value_of(seed % 900, size);
             let bytes = leaf::value_mut(&mut page, at).unwrap();
             let old_len = bytes.len();
-            let set = Set::new(bytes).unwrap();
+            let set = Packed::in_record(bytes).unwrap();
             let found = set.search(order, &value).unwrap();
             prop_assert_eq!(found, model.binary_search_by(|v| order.compare(v, &value)));
             match found {
                 Ok(i) if op == 0 && model.len() > 2 => {
-                    let len = set::remove(bytes, i).unwrap();
+                    let len = packed::remove_in_record(bytes, i).unwrap();
                     let fits = leaf::resize_value(&mut page, at, &orders()[0], len);
                     prop_assert!(fits.unwrap().is_some());
                     model.remove(i);
                 }
                 Err(i) => {
-                    let len = set.len_with(value.len());
+                    let len = old_len + packed::footprint(size, value.len());
                     let more = leaf::resize_value(&mut page, at, &orders()[0], len);
                     if let Some(bytes) = more.unwrap() {
-                        set::insert(bytes, old_len, i, &value).unwrap();
+                        packed::insert_in_record(bytes, old_len, i, &value).unwrap();
                         model.insert(i, value);
                     } else {
                         let used = Leaf::new(&page).unwrap().used();
@@ -83,13 +98,13 @@ proptest! {
             }
             check_neighbours(&page);
             let leaf = Leaf::new(&page).unwrap();
-            let set = Set::new(leaf.entry(at).unwrap().value).unwrap();
+            let value = leaf.entry(at).unwrap().value;
+            let set = Packed::in_record(value).unwrap();
             set.check(order).unwrap();
             let items: Vec<&[u8]> = (0..set.count()).map(|i| set.item(i).unwrap()).collect();
             prop_assert_eq!(items, model.iter().map(|v| &v[..]).collect::<Vec<_>>());
-            let bytes = model.iter().map(Vec::len).sum();
-            let len = leaf.entry(at).unwrap().value.len();
-            prop_assert_eq!(set::len_of(size, model.len(), bytes), len);
+            prop_assert_eq!(set.len_in_record(), value.len());
+            check_copies(value, size, order);
         }
     }
 
@@ -101,12 +116,16 @@ proptest! {
         order in 0usize..3,
     ) {
         let order = &orders()[order];
-        if let Ok(set) = Set::new(&bytes) {
-            let _ = (set.check(order), set.search(order, &item), set.item(i), set.packed());
+        if let Ok(set) = Packed::in_record(&bytes) {
+            let _ = (set.check(order), set.search(order, &item), set.item(i), set.of_one_size());
             let mut grown = bytes.clone();
-            grown.resize(set.len_with(item.len()), 0);
-            let _ = set::insert(&mut grown, bytes.len(), i, &item);
+            grown.resize(bytes.len() + packed::footprint(set.item_size(), item.len()), 0);
+            let _ = packed::insert_in_record(&mut grown, bytes.len(), i, &item);
+            let mut page = vec![0; 4096];
+            if packed::init(&mut page, 1, false, set.item_size()) {
+                let _ = packed::fill_from_record(&mut page, &bytes);
+            }
         }
-        let _ = set::remove(&mut bytes.clone(), i);
+        let _ = packed::remove_in_record(&mut bytes.clone(), i);
     }
 }

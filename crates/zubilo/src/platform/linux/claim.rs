@@ -10,7 +10,8 @@
 //! * The locks belong to an open of their own, which an `exec` closes: programs hand the data file's
 //!   descriptor on.
 //! * A user that may not write the data file can only place a lock for reading. That one is minded where
-//!   the file is seen to have several names, or the lock file lies at a place of its own.
+//!   the file is seen to have several names, or the lock file lies at a place of its own, or the file was never
+//!   claimed by way of this lock file: it may have been renamed under its readers.
 
 use std::io;
 use std::ops::Range;
@@ -19,12 +20,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::file::{file_system, metadata, open_regular};
-use super::lock::{END, find_lock, try_lock, unlock};
+use super::lock::{END, LockFd, find_lock, try_lock, unlock};
 use super::{retry, thread_id};
 use crate::error::{Error, Result};
 use crate::platform::{DataFile, FileId};
 
-/// Where the locks lie: behind the end of any file that the format allows.
+/// Where the locks lie: past the end of any file that the format allows.
 const BASE: u64 = 1 << 62;
 /// Bytes for the users of one lock file, one for each entry of its table.
 const RANGE: u64 = 1 << 16;
@@ -33,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The open of the data file that holds this user's claim.
 pub(crate) struct Claim {
-    fd: OwnedFd,
+    fd: LockFd,
     writable: bool,
     /// The file has other names, or is known by one that others do not use.
     odd: bool,
@@ -61,7 +62,7 @@ impl Claim {
             ));
         }
         let odd = odd_lock || found.nlink() != 1 || is_mounted_alone(&fd);
-        Ok(Some(Claim { fd, writable, odd }))
+        Ok(Some(Claim { fd: LockFd::new(fd), writable, odd }))
     }
 
     /// Whether the file lies where several machines can reach it.
@@ -70,9 +71,16 @@ impl Claim {
         super::lock::is_remote(&self.fd).unwrap_or(false)
     }
 
-    /// Claims the file for user number `index` of the lock file `lock`. False if that could not be
+    /// Claims the file for user number `index` of the lock file `lock`; with `readers_too` also those of
+    /// others are minded who may not write it. False if that could not be
     /// done, because somebody who may read the file has locks there, or the file system has none.
-    pub(crate) fn take(&self, lock: u64, index: u32, path: &Path) -> Result<bool> {
+    pub(crate) fn take(
+        &self,
+        lock: u64,
+        index: u32,
+        readers_too: bool,
+        path: &Path,
+    ) -> Result<bool> {
         if self.odd && !self.writable {
             return Err(Error::Busy(
                 "the data file has several names, so its readers must be able to claim it, and this \
@@ -89,7 +97,12 @@ impl Claim {
                 Err(error) if has_no_locks(&error) => return Ok(false),
                 placed => placed.map_err(failed)?,
             };
-            if !self.is_claimed_by_others(&ours).map_err(failed)? {
+            if !placed && started.elapsed() <= PATIENCE && self.is_claimed(byte).map_err(failed)? {
+                // By the user before, whose end gives up its place in the lock file a little earlier.
+                std::thread::sleep(Duration::from_micros(500));
+                continue;
+            }
+            if !self.is_claimed_by_others(&ours, self.odd || readers_too).map_err(failed)? {
                 return Ok(placed);
             }
             unlock(&self.fd, byte).map_err(failed)?;
@@ -104,8 +117,13 @@ impl Claim {
         }
     }
 
-    fn is_claimed_by_others(&self, ours: &Range<u64>) -> io::Result<bool> {
-        let found = |bytes| Ok::<_, io::Error>(find_lock(&self.fd, bytes, self.odd)?.is_some());
+    /// Whether another holds a lock for writing on the byte.
+    fn is_claimed(&self, byte: u64) -> io::Result<bool> {
+        Ok(find_lock(&self.fd, byte..byte + 1, false)?.is_some())
+    }
+
+    fn is_claimed_by_others(&self, ours: &Range<u64>, readers: bool) -> io::Result<bool> {
+        let found = |bytes| Ok::<_, io::Error>(find_lock(&self.fd, bytes, readers)?.is_some());
         Ok(found(BASE..ours.start)? || found(ours.end..END)?)
     }
 }

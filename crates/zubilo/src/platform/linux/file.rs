@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::UNIX_EPOCH;
 
@@ -50,6 +50,12 @@ pub(crate) struct File {
     permitted: AtomicU64,
     /// Whether a flush has failed; held during each.
     flush_failed: Mutex<bool>,
+    /// The same, for those who do not wait for a flush that is under way.
+    has_failed: AtomicBool,
+    /// The file once more, opened by itself: the kernel tells a failed write to each open once, so that writes
+    /// that are flushed by themselves and flushes of the file do not take each other's failures. None where
+    /// that cannot be had.
+    durable: OnceLock<Option<OwnedFd>>,
 }
 
 impl File {
@@ -83,11 +89,25 @@ impl File {
             home,
             permitted: AtomicU64::new(0),
             flush_failed: Mutex::new(false),
+            has_failed: AtomicBool::new(false),
+            durable: OnceLock::new(),
         })
     }
 }
 
 impl File {
+    /// Fails where a write would cross the process's limit on file sizes: there the system would send a
+    /// signal whose default is to end the process.
+    fn permit(&self, at: u64, bufs: &[IoSlice<'_>]) -> io::Result<()> {
+        let total = bufs.iter().map(|buf| buf.len() as u64).sum::<u64>();
+        let end = at.checked_add(total).ok_or_else(too_large)?;
+        if end > self.permitted.load(Ordering::Relaxed) {
+            check_size_limit(end)?;
+            self.permitted.fetch_max(end, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Gives every byte of the file a block: a copy of a store may have holes, and a store into a hole
     /// is a signal when the disk is full. False where that cannot be had; then calls are used.
     fn back(&self) -> bool {
@@ -122,13 +142,7 @@ unsafe impl DataFile for File {
     }
 
     fn write_at(&self, at: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
-        let total = bufs.iter().map(|buf| buf.len() as u64).sum::<u64>();
-        let end = at.checked_add(total).ok_or_else(too_large)?;
-        // Beyond the limit the system would send a signal whose default is to end the process.
-        if end > self.permitted.load(Ordering::Relaxed) {
-            check_size_limit(end)?;
-            self.permitted.fetch_max(end, Ordering::Relaxed);
-        }
+        self.permit(at, bufs)?;
         write_all(self.fd.as_raw_fd(), at, bufs, self.call_bytes)
     }
 
@@ -173,7 +187,25 @@ unsafe impl DataFile for File {
         // SAFETY: flushes an open descriptor; no memory is passed.
         let done = retry(|| unsafe { libc::fdatasync(self.fd.as_raw_fd()) } as isize);
         *failed = done.is_err();
+        // A write that was to be durable may have failed meanwhile.
+        if self.has_failed.fetch_or(*failed, Ordering::SeqCst) {
+            done?;
+            return Err(io::Error::other("a write beside this flush has failed"));
+        }
         done.map(drop)
+    }
+
+    fn write_durably(&self, at: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let Some(fd) = self.durable.get_or_init(|| open_again(&self.fd)) else {
+            self.write_at(at, bufs)?;
+            return self.sync_data();
+        };
+        if self.has_failed.load(Ordering::SeqCst) {
+            return Err(io::Error::other("an earlier flush of this file has failed"));
+        }
+        self.permit(at, bufs)?;
+        write_flushed(fd.as_raw_fd(), at, bufs)
+            .inspect_err(|_| self.has_failed.store(true, Ordering::SeqCst))
     }
 
     fn sync_directory(&self) -> io::Result<()> {
@@ -200,6 +232,7 @@ unsafe impl DataFile for File {
             Advice::Normal => libc::MADV_NORMAL,
             Advice::Random => libc::MADV_RANDOM,
             Advice::WillNeed => libc::MADV_WILLNEED,
+            Advice::Populate => libc::MADV_POPULATE_READ,
             Advice::HugePages => libc::MADV_HUGEPAGE,
         };
         if start >= end {
@@ -219,8 +252,33 @@ unsafe impl DataFile for File {
             {
                 Ok(())
             }
+            // A kernel before 5.14.
+            Err(error)
+                if advice == Advice::Populate && error.raw_os_error() == Some(libc::EINVAL) =>
+            {
+                self.advise(at, len, Advice::WillNeed)
+            }
             done => done.map(drop),
         }
+    }
+
+    fn resident(&self, at: u64, len: u64) -> io::Result<Vec<bool>> {
+        let page = os_page_size() as u64;
+        let end = at.saturating_add(len);
+        if !at.is_multiple_of(page) || end > self.reserved() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut states = vec![0u8; len.div_ceil(page) as usize];
+        retry(|| {
+            // SAFETY: the range starts at a page and lies within our own map; the vector has a byte for each
+            // of its pages.
+            unsafe {
+                let range = self.map.base.as_ptr().add(at as usize);
+                libc::mincore(range.cast(), len as usize, states.as_mut_ptr()) as isize
+            }
+        })?;
+        // The other bits are reserved.
+        Ok(states.into_iter().map(|state| state & 1 == 1).collect())
     }
 
     fn id(&self) -> FileId {
@@ -229,6 +287,14 @@ unsafe impl DataFile for File {
 
     fn home(&self) -> u64 {
         self.home
+    }
+
+    /// Length and time of the last change of anything: programs that restore files set other times back, and
+    /// nobody can set this one.
+    fn stamp(&self) -> Option<u64> {
+        let found = metadata(&self.fd).ok()?;
+        let (seconds, rest) = (found.ctime() as u64, found.ctime_nsec() as u64);
+        Some(home_of(&[found.len(), seconds, rest]))
     }
 
     fn path(&self) -> &Path {
@@ -351,6 +417,38 @@ pub(super) fn home(found: &fs::Metadata) -> u64 {
         Some(born) => home_of(&[found.ino(), born.as_secs(), u64::from(born.subsec_nanos())]),
         None => home_of(&[found.ino(), found.dev()]),
     }
+}
+
+/// Another open of the same file, for writing.
+fn open_again(fd: &OwnedFd) -> Option<OwnedFd> {
+    let name = CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
+    let flags = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+    // SAFETY: the name is a string that ends in a zero byte and outlives the call.
+    let opened = retry(|| unsafe { libc::open64(name.as_ptr(), flags) } as isize).ok()?;
+    // SAFETY: the descriptor was opened by the line above and nobody else knows it.
+    let again = unsafe { OwnedFd::from_raw_fd(opened as RawFd) };
+    let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    same(metadata(fd).ok()?, metadata(&again).ok()?).then_some(again)
+}
+
+/// Writes all buffers, and returns when they are on disk.
+fn write_flushed(fd: RawFd, mut at: u64, mut bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
+    IoSlice::advance_slices(&mut bufs, 0);
+    while !bufs.is_empty() {
+        let count = bufs.len().min(BUFFERS_PER_CALL) as i32;
+        let place = offset(at)?;
+        // SAFETY: `IoSlice` is an `iovec` by its own contract, and the buffers live as long as the slices.
+        let write =
+            || unsafe { libc::pwritev2(fd, bufs.as_ptr().cast(), count, place, libc::RWF_DSYNC) };
+        match retry(write)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => {
+                at += written as u64;
+                IoSlice::advance_slices(&mut bufs, written);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn too_large() -> io::Error {

@@ -53,7 +53,7 @@ fn group_limit(root: &Path, own: &str) -> u64 {
     limits.min().unwrap_or(u64::MAX)
 }
 
-/// The least of the limits that stand in `file` of a group and of those around it.
+/// The least of the limits in `file` of a group and of those around it.
 fn least_limit(root: &Path, group: &str, file: &str) -> Option<u64> {
     let limits = Path::new(group).ancestors().filter_map(|group| {
         let text = told(root.join(group).join(file))?;

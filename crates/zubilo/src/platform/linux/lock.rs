@@ -1,10 +1,14 @@
 //! The primitives of the lock file: open-file-description locks on single bytes, a shared
-//! writable map, robust process-shared mutexes.
+//! writable map.
 //!
 //! Locks of this kind belong to the open file description, not to the process: two opens in one
 //! process exclude each other, closing another descriptor of the file releases nothing, and a
-//! forked child that closes its copy releases nothing of its parent's. The map holds on to the
-//! description as well, so the locks go only when descriptor and map are both gone everywhere.
+//! forked child that closes its copy releases nothing of its parent's.
+//!
+//! By themselves the locks go only when all descriptors and maps of the description are gone, also
+//! those of a forked child, which every start of another program is for a moment. So the process that
+//! opened the file gives them up by a call of its own; only those of a killed process wait for its
+//! children.
 
 use std::io;
 use std::ops::Range;
@@ -12,36 +16,79 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::file::{allocate, file_system, home, metadata, open_regular};
-use super::{offset, retry};
+use super::{fork_generation, offset, retry};
 use crate::error::Result;
+
+/// A descriptor that locks hang on. The process that opened it gives them up at its end.
+pub(super) struct LockFd {
+    fd: OwnedFd,
+    /// The process that opened it: fork generation, and number for want of a handler in a raw `clone`.
+    owner: (u32, u32),
+}
+
+impl LockFd {
+    pub(super) fn new(fd: OwnedFd) -> LockFd {
+        LockFd { fd, owner: LockFd::this_process() }
+    }
+
+    fn this_process() -> (u32, u32) {
+        (fork_generation(), std::process::id())
+    }
+}
+
+impl std::ops::Deref for LockFd {
+    type Target = OwnedFd;
+
+    fn deref(&self) -> &OwnedFd {
+        &self.fd
+    }
+}
+
+impl Drop for LockFd {
+    fn drop(&mut self) {
+        if self.owner == LockFd::this_process() {
+            // If this fails the close does it, as soon as no child has a copy.
+            let _ = control(&self.fd, libc::F_OFD_SETLK, libc::F_UNLCK, 0..END);
+        }
+    }
+}
 
 /// The open lock file.
 pub(crate) struct LockFile {
-    fd: OwnedFd,
+    fd: LockFd,
 }
 
 impl LockFile {
     pub(crate) fn open(path: &Path, mode: u32) -> Result<LockFile> {
         let mode = without_strangers(mode) | 0o600;
         let fd = open_regular(path, libc::O_RDWR | libc::O_CREAT, mode)?;
-        let file = LockFile { fd };
-        // The process's mask may have taken a permission to write, and an older version gave more.
-        file.shut_out_strangers();
-        Ok(file)
+        Ok(LockFile { fd: LockFd::new(fd) })
     }
 
     /// Takes the permission to read from those who may not write: by a lock for reading they could keep
-    /// everybody out for ever. Only the owner can; where that is somebody else it stays as it is.
-    fn shut_out_strangers(&self) {
+    /// everybody out for ever. The process's mask may have taken a permission to write, and an older version
+    /// gave more. Only the owner can; where that is somebody else it stays as it is.
+    pub(crate) fn shut_out_strangers(&self) {
         let Ok(found) = metadata(&self.fd) else { return };
         let mode = found.mode() & 0o7777;
         let wanted = without_strangers(mode);
         if wanted != mode {
             // SAFETY: changes the mode of an open descriptor; no memory is passed.
             let _ = retry(|| unsafe { libc::fchmod(self.fd.as_raw_fd(), wanted) } as isize);
+        }
+    }
+
+    /// A lock file that cannot be written, with a lock for reading on all of it: whoever may write it some day
+    /// can neither be the first nor register while this value lives. `None` if there is none, or it may not
+    /// be read.
+    pub(crate) fn closed_to_writers(path: &Path) -> io::Result<Option<LockFile>> {
+        let Ok(fd) = open_regular(path, libc::O_RDONLY, 0) else { return Ok(None) };
+        let fd = LockFd::new(fd);
+        match control(&fd, libc::F_OFD_SETLK, libc::F_RDLCK, 0..END) {
+            Ok(_) => Ok(Some(LockFile { fd })),
+            Err(error) => Err(error),
         }
     }
 
@@ -216,8 +263,7 @@ pub(crate) struct SharedMap {
     len: usize,
 }
 
-// SAFETY: the map is plain memory that lives until the drop; it is only accessed through atomics
-// and mutexes.
+// SAFETY: the map is plain memory that lives until the drop; it is only accessed through atomics.
 unsafe impl Send for SharedMap {}
 // SAFETY: as above.
 unsafe impl Sync for SharedMap {}
@@ -233,120 +279,4 @@ impl Drop for SharedMap {
         // SAFETY: the range is exactly the one mapped; references into it borrow this value.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
-}
-
-/// How a mutex was obtained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Locked {
-    /// From an owner that had unlocked it.
-    Clean,
-    /// From an owner that died while holding it; the mutex was made usable again.
-    OwnerDied,
-}
-
-/// A robust process-shared mutex that lives in memory of others, at a fixed place of a shared
-/// region. A handle: it owns nothing and is made anew for each call.
-///
-/// It is of the normal kind. The error-checking kind compares thread numbers, and these repeat in
-/// different pid namespaces: the first threads of two containers would take each other's lock for
-/// their own.
-#[derive(Clone, Copy)]
-pub(crate) struct RobustMutex<'a> {
-    place: NonNull<libc::pthread_mutex_t>,
-    region: std::marker::PhantomData<&'a ()>,
-}
-
-impl<'a> RobustMutex<'a> {
-    /// Bytes kept for one.
-    pub(crate) const ROOM: usize = 64;
-
-    /// The mutex at `place`.
-    ///
-    /// # Safety
-    /// `place` is valid for `ROOM` bytes during `'a`, aligned to 8, and these bytes are accessed
-    /// only through this type. Before any other method, `initialise` has run on them once, by
-    /// whichever process.
-    pub(crate) unsafe fn at(place: NonNull<u8>) -> RobustMutex<'a> {
-        const { assert!(size_of::<libc::pthread_mutex_t>() <= Self::ROOM) };
-        const { assert!(align_of::<libc::pthread_mutex_t>() <= 8) };
-        RobustMutex { place: place.cast(), region: std::marker::PhantomData }
-    }
-
-    /// Makes the memory an unlocked mutex. Nobody else may use it meanwhile.
-    pub(crate) fn initialise(self) -> io::Result<()> {
-        let mut attributes = std::mem::MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
-        let attributes = attributes.as_mut_ptr();
-        // SAFETY: the attributes are initialised by the first call, used by the following ones
-        // and destroyed by the last; the place is valid by the contract of `at`.
-        unsafe {
-            check(libc::pthread_mutexattr_init(attributes))?;
-            let done =
-                check(libc::pthread_mutexattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED))
-                    .and_then(|()| {
-                        check(libc::pthread_mutexattr_setrobust(
-                            attributes,
-                            libc::PTHREAD_MUTEX_ROBUST,
-                        ))
-                    })
-                    .and_then(|()| {
-                        check(libc::pthread_mutex_init(self.place.as_ptr(), attributes))
-                    });
-            libc::pthread_mutexattr_destroy(attributes);
-            done
-        }
-    }
-
-    /// Waits for the mutex.
-    pub(crate) fn lock(self) -> io::Result<Locked> {
-        // SAFETY: an initialised mutex at a valid place, by the contract of `at`.
-        self.obtained(unsafe { libc::pthread_mutex_lock(self.place.as_ptr()) })
-    }
-
-    /// Waits for the mutex so long; otherwise `None`. A change of the system's clock may change the time.
-    pub(crate) fn lock_within(self, time: Duration) -> io::Result<Option<Locked>> {
-        if let Some(locked) = self.try_lock()? {
-            return Ok(Some(locked));
-        }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let until = now + time;
-        let until = libc::timespec {
-            tv_sec: until.as_secs() as libc::time_t,
-            tv_nsec: until.subsec_nanos().into(),
-        };
-        // SAFETY: as in `lock`; the time is read during the call.
-        match unsafe { libc::pthread_mutex_timedlock(self.place.as_ptr(), &raw const until) } {
-            libc::ETIMEDOUT => Ok(None),
-            code => self.obtained(code).map(Some),
-        }
-    }
-
-    /// Takes the mutex if it is free.
-    pub(crate) fn try_lock(self) -> io::Result<Option<Locked>> {
-        // SAFETY: as in `lock`.
-        match unsafe { libc::pthread_mutex_trylock(self.place.as_ptr()) } {
-            libc::EBUSY => Ok(None),
-            code => self.obtained(code).map(Some),
-        }
-    }
-
-    fn obtained(self, code: i32) -> io::Result<Locked> {
-        if code != libc::EOWNERDEAD {
-            return check(code).map(|()| Locked::Clean);
-        }
-        // Should we die before this call, the next one finds the owner dead again.
-        // SAFETY: we hold the mutex and it is in the state that the call is made for.
-        check(unsafe { libc::pthread_mutex_consistent(self.place.as_ptr()) })?;
-        Ok(Locked::OwnerDied)
-    }
-
-    /// Gives the mutex back. Fails unless the calling thread holds it.
-    pub(crate) fn unlock(self) -> io::Result<()> {
-        // SAFETY: as in `lock`; a robust mutex refuses a thread that is not its owner.
-        check(unsafe { libc::pthread_mutex_unlock(self.place.as_ptr()) })
-    }
-}
-
-/// The pthread functions return their error.
-fn check(code: i32) -> io::Result<()> {
-    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
 }

@@ -1,8 +1,9 @@
-//! Linux: `file` is the data file and its map, `claim` its locks, `mount` whether anybody can write it, `lock` the primitives of the lock file,
-//! `memory` anonymous memory, `limit` how much of it there may be, `process` facts about processes. Every call that can be interrupted goes through [`retry`].
+//! Linux: `file` is the data file and its map, `claim` its locks, `mount` whether anybody can write it, `lock` the primitives of the lock file, `futex` sleeping on a word of it,
+//! `memory` anonymous memory, `limit` how much of it there may be, `process` facts about processes, `thread` threads of the store. Every call that can be interrupted goes through [`retry`].
 
 mod claim;
 mod file;
+mod futex;
 mod limit;
 mod lock;
 mod memory;
@@ -10,6 +11,7 @@ mod mount;
 mod process;
 #[cfg(test)]
 mod tests;
+mod thread;
 
 use std::fs;
 use std::io::{self, Read};
@@ -17,14 +19,16 @@ use std::path::Path;
 
 pub(crate) use claim::{Claim, prepare_shared_reading};
 pub(crate) use file::File;
+pub(crate) use futex::{wait_while, wake_one};
 pub(crate) use limit::{memory_limit, private_memory_limit};
-pub(crate) use lock::{LockFile, Locked, RobustMutex, SharedMap};
+pub(crate) use lock::{LockFile, SharedMap};
 pub(crate) use memory::{LARGE_PAGE, Memory};
 pub(crate) use mount::is_medium_read_only;
 pub(crate) use process::{
-    Process, boot_id, coarse_ms, fork_generation, process_start_time, thread_id, watch_forks,
-    without_signals,
+    Process, boot_id, coarse_ms, fork_generation, is_thread_gone, process_start_time, thread_id,
+    watch_forks, without_signals,
 };
+pub(crate) use thread::{Thread, spawn};
 
 /// Size of a page of the memory map.
 pub(crate) fn os_page_size() -> usize {

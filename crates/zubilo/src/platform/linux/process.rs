@@ -6,10 +6,10 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, Once, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::{read_small, retry, told};
+use crate::platform::PerProcess;
 
 /// Names a process for as long as the system is up, also after its id was given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,19 @@ impl Process {
     }
 }
 
+/// True only when the process `pid` of our own pid namespace has no thread with this number.
+pub(crate) fn is_thread_gone(pid: u32, thread: u32) -> bool {
+    let (Ok(pid), Ok(thread)) = (libc::pid_t::try_from(pid), libc::pid_t::try_from(thread)) else {
+        return false;
+    };
+    if pid <= 0 || thread <= 0 {
+        return false;
+    }
+    // SAFETY: as in `Process::is_gone`.
+    let found = unsafe { libc::syscall(libc::SYS_tgkill, pid, thread, 0) } == 0;
+    !found && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}
+
 /// A number by chance, from the system itself: what a library keeps of chance, a forked child has too.
 fn random() -> u64 {
     let mut bytes = [0u8; 8];
@@ -62,18 +75,19 @@ fn random() -> u64 {
     }
 }
 
+/// A number by chance.
+struct Nonce(u64);
+
+impl Default for Nonce {
+    fn default() -> Nonce {
+        Nonce(random())
+    }
+}
+
 /// This process's number by chance; a forked child gets another.
 fn nonce() -> u64 {
-    static NONCE: Mutex<Option<(u32, u64)>> = Mutex::new(None);
-    let mut nonce = NONCE.lock().unwrap_or_else(|e| e.into_inner());
-    match *nonce {
-        Some((pid, number)) if pid == std::process::id() => number,
-        _ => {
-            let number = random();
-            *nonce = Some((std::process::id(), number));
-            number
-        }
-    }
+    static NONCE: PerProcess<Nonce> = PerProcess::new();
+    NONCE.get().0
 }
 
 /// Field 22 of `/proc/PID/stat`. The second field, the program's name in parentheses, may hold
@@ -92,12 +106,18 @@ fn start_time_of(stat: &[u8]) -> Option<u64> {
 /// the kernel's, as systemd-nspawn does: a container's own number says nothing of the system.
 pub(crate) fn boot_id() -> [u8; 16] {
     // A process does not see another boot, and an open asks several times.
-    static KNOWN: OnceLock<[u8; 16]> = OnceLock::new();
-    *KNOWN.get_or_init(|| {
-        kernel_text("/proc/sys/kernel/random/boot_id")
-            .and_then(|text| parse_boot_id(&text))
-            .unwrap_or([0; 16])
-    })
+    static KNOWN: PerProcess<BootId> = PerProcess::new();
+    KNOWN.get().0
+}
+
+/// What is seen as the number of this boot.
+struct BootId([u8; 16]);
+
+impl Default for BootId {
+    fn default() -> BootId {
+        let text = kernel_text("/proc/sys/kernel/random/boot_id");
+        BootId(text.and_then(|text| parse_boot_id(&text)).unwrap_or([0; 16]))
+    }
 }
 
 /// What the kernel tells in a file of /proc.
@@ -133,14 +153,18 @@ extern "C" fn count_fork() {
 /// Has every forked child count its generation up. `fork` runs the handler; a raw `clone` that
 /// copies the address space without it goes unnoticed.
 pub(crate) fn watch_forks() {
-    static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| {
-        // SAFETY: the handler only touches an atomic, which is allowed between fork and exec; it
-        // is a function of this program or library, which the C library unregisters on unload.
-        let failed = unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
-        // The only failure is ENOMEM for a few bytes; going on would lose a promise silently.
-        assert_eq!(failed, 0, "out of memory while registering for forks");
-    });
+    // No lock: a child could be forked while another thread holds it. Registered twice by two threads, the
+    // handler counts by two.
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
+    if REGISTERED.load(Ordering::Acquire) {
+        return;
+    }
+    // SAFETY: the handler only touches an atomic, which is allowed between fork and exec; it
+    // is a function of this program or library, which the C library unregisters on unload.
+    let failed = unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
+    // The only failure is ENOMEM for a few bytes; going on would lose a promise silently.
+    assert_eq!(failed, 0, "out of memory while registering for forks");
+    REGISTERED.store(true, Ordering::Release);
 }
 
 #[inline]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::platform::testing::{Program, apart, say, task};
-use crate::platform::{Advice, DataFile, OpenFile, WritableMap, open_data, os_page_size};
+use crate::platform::{Advice, Claim, DataFile, OpenFile, WritableMap, open_data, os_page_size};
 
 const HOW: OpenFile = OpenFile {
     read_only: false,
@@ -97,7 +97,7 @@ fn an_impossible_reservation_is_halved() {
 }
 
 /// ext2 and ext3 give the same number as ext4, but cannot fill holes: a store into one would be a signal
-/// when the disk is full. ext4 keeps a file as they do if it is told so.
+/// when the disk is full. ext4 keeps a file as they do if it is asked to.
 #[test]
 fn a_file_with_holes_that_cannot_be_filled_is_written_by_calls() {
     let dir = tempfile::tempdir().expect("directory");
@@ -113,6 +113,19 @@ fn a_file_with_holes_that_cannot_be_filled_is_written_by_calls() {
         let (file, _) = open_data(&path, &OpenFile { writable_map, ..HOW }).expect("open");
         assert_eq!(file.writable().is_some(), expected, "{writable_map:?}");
     }
+}
+
+#[test]
+fn pages_that_are_populated_are_resident() {
+    let dir = tempfile::tempdir().expect("directory");
+    let file = open(&dir.path().join("store"));
+    file.grow(1 << 20, true).expect("grow");
+    file.advise(0, 1 << 20, Advice::Populate).expect("populate");
+    let resident = file.resident(64 << 10, 512 << 10).expect("asked");
+    assert_eq!(resident.len(), (512 << 10) / os_page_size());
+    assert!(resident.iter().all(|resident| *resident));
+    assert!(file.resident(100, 4096).is_err(), "not at a page");
+    assert!(file.resident(0, u64::MAX).is_err(), "outside of the map");
 }
 
 #[test]
@@ -248,4 +261,22 @@ fn program_full_disk() {
     }
     file.write_at(0, &mut [IoSlice::new(&[1; 512 << 10])]).expect("what was allocated is there");
     say("well");
+}
+
+/// A process that was killed gives up its place in the lock file before its claim, as it happens.
+#[test]
+fn a_claim_waits_for_the_end_of_the_one_before() {
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("data");
+    let file = open(&path);
+    let claim = || Claim::open(file.as_ref(), false).expect("open").expect("a file of the system");
+    let before = claim();
+    assert!(before.take(7, 0, false, &path).expect("claim"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            drop(before);
+        });
+        assert!(claim().take(7, 0, false, &path).expect("claim"), "not claimed");
+    });
 }

@@ -2,7 +2,7 @@
 //! `docs/free-space.md`: `cargo test --release -p zubilo space::tests::aging -- --ignored --nocapture`.
 
 use super::super::{Extent, Policy, Retired, Space};
-use super::Random;
+use support::Rng;
 
 /// Branch pages that random commits touch, and the two pages that each of them replaces.
 const BRANCHES: usize = 220;
@@ -26,7 +26,7 @@ enum Strategy {
 
 struct Store {
     space: Space,
-    random: Random,
+    random: Rng,
     leaves: Vec<u64>,
     hot: Vec<u64>,
     /// Which leaf lives on a page, for cleaning.
@@ -43,7 +43,7 @@ impl Store {
         let leaves: Vec<u64> = (3..live - hot).collect();
         Store {
             space: Space::new(live),
-            random: Random(5),
+            random: Rng::new(5),
             owner: leaves.iter().enumerate().map(|(leaf, &page)| (page, leaf)).collect(),
             leaves,
             hot: (live - hot..live).collect(),

@@ -20,7 +20,7 @@ fn numbers(values: &[u64]) -> Vec<u8> {
 }
 
 fn sample_space(seed: u64) -> Space {
-    let mut random = super::Random(seed);
+    let mut random = support::Rng::new(seed);
     let mut space = Space::new(2000);
     space.set_pins(&[100, 200]);
     for page in 3..2000 {
@@ -33,7 +33,7 @@ fn sample_space(seed: u64) -> Space {
 }
 
 fn sample_delta(seed: u64) -> Delta {
-    let mut random = super::Random(seed);
+    let mut random = support::Rng::new(seed);
     let txn = 300 + random.below(5);
     let allocated = (0..random.below(4)).map(|i| Extent { first: 1990 + i * 9, count: 1 + i });
     let released = (0..random.below(20)).map(|i| Retired {

@@ -4,9 +4,9 @@ use super::super::log::{
     FreeSpaceLog, LogOf, LogRoot, SegmentReader, SegmentWriter, load, newest_delta,
 };
 use super::super::{Delta, Extent, Policy, Retired, Space};
-use super::Random;
 use crate::error::Result;
 use proptest::prelude::*;
+use support::Rng;
 use twox_hash::XxHash3_64;
 
 const SHIFT: u32 = 7;
@@ -55,7 +55,7 @@ struct Process {
 }
 
 struct World {
-    random: Random,
+    random: Rng,
     pages: Pages,
     root: LogRoot,
     txn: u64,
@@ -82,7 +82,7 @@ fn states(space: &Space) -> (u64, Vec<Extent>, Vec<Retired>) {
 impl World {
     fn new(seed: u64) -> World {
         World {
-            random: Random(seed),
+            random: Rng::new(seed),
             pages: Pages {
                 bytes: vec![0; LIMIT as usize * PAGE],
                 policy: Policy::Recent,

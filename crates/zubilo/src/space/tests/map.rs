@@ -104,7 +104,7 @@ proptest! {
 
     #[test]
     fn single_pages_come_and_go(seed in any::<u64>()) {
-        let mut random = super::Random(seed);
+        let mut random = support::Rng::new(seed);
         let mut map = FreeMap::default();
         let mut pages = vec![false; PAGES as usize];
         for step in 0..4000 {

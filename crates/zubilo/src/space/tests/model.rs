@@ -1,9 +1,9 @@
 //! Random histories of two processes against a model that knows every page's births and deaths.
 
 use super::super::{Delta, Extent, PAGES_MAX, Policy, Retired, Space};
-use super::Random;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use support::Rng;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Page {
@@ -13,7 +13,7 @@ enum Page {
 
 /// The truth, and two accounts that take turns at committing.
 struct World {
-    random: Random,
+    random: Rng,
     /// Pages in use at the beginning, and the bound on the file.
     start: u64,
     limit: u64,
@@ -28,7 +28,7 @@ struct World {
 impl World {
     fn new(seed: u64, start: u64, limit: u64) -> World {
         World {
-            random: Random(seed),
+            random: Rng::new(seed),
             start,
             limit,
             txn: 1,

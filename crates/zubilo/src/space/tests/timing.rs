@@ -1,8 +1,8 @@
 //! Timings, printed: `cargo test --release -p zubilo space::tests::timing -- --ignored --nocapture`.
 
 use super::super::{Extent, Policy, Retired, Space};
-use super::Random;
 use std::time::Instant;
+use support::Rng;
 
 const PAGES: u64 = 500_000;
 const COMMITS: u64 = 20_000;
@@ -10,7 +10,7 @@ const PER_COMMIT: u64 = 12;
 
 /// A file of which `percent` of the pages are free, one by one and at random.
 fn holes(percent: u64) -> (Space, Vec<u64>) {
-    let mut random = Random(7);
+    let mut random = Rng::new(7);
     let mut space = Space::new(PAGES);
     let mut used = Vec::new();
     for page in 3..PAGES {
@@ -25,7 +25,7 @@ fn holes(percent: u64) -> (Space, Vec<u64>) {
 
 /// Per commit, in ns: moving the pin, retiring, allocating; and the pieces.
 fn cycle(policy: Policy) -> [f64; 4] {
-    let mut random = Random(3);
+    let mut random = Rng::new(3);
     let (mut space, mut used) = holes(40);
     let mut spent = [0u128; 3];
     let mut pieces = 0;

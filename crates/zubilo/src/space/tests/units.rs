@@ -127,7 +127,7 @@ fn trimming_stops_at_what_is_used_or_retired() {
 
 #[test]
 fn a_small_commit_makes_a_small_delta() {
-    let mut random = super::Random(1);
+    let mut random = support::Rng::new(1);
     let txn = 40_000_000;
     let mut released: Vec<Retired> =
         (0..12).map(|_| one(random.below(500_000), txn - random.below(200_000), txn)).collect();
@@ -167,7 +167,7 @@ fn windows_for_cleaning_are_nearly_free() {
 #[test]
 fn hot_pages_live_apart_and_in_runs() {
     let mut space = Space::new(10_000);
-    let mut random = super::Random(1);
+    let mut random = support::Rng::new(1);
     let mut hot: Vec<u64> = Vec::new();
     for txn in 10..2_000 {
         let split = space.allocate_split(4, 6, 20_000, 20_000).unwrap();
@@ -182,4 +182,15 @@ fn hot_pages_live_apart_and_in_runs() {
     let low = hot.iter().min().unwrap();
     let high = hot.iter().max().unwrap();
     assert!(high - low < 2_048, "hot pages from {low} to {high}");
+}
+
+/// A damaged reference to a large value may name no bytes. The search for so many pages overflowed.
+#[test]
+fn of_no_pages_none_are_taken() {
+    let mut space = Space::new(100);
+    space.retire(&[one(3, 1, 2)]);
+    space.set_pins(&[]);
+    assert!(space.is_free(3));
+    assert_eq!(space.take_below(0, 100), None);
+    assert_eq!(space.take_below(1, 100), Some(3));
 }

@@ -1,12 +1,11 @@
 //! Cursors as users have them: a position in a table, moved by hand.
 //!
 //! [`Cursor`] only reads and borrows its transaction. `write` changes a table through a cursor,
-//! `registry` keeps the cursors of a write transaction right while its tables change, `slot` is the place
-//! of such a cursor, `parked` a place that is taken along to another transaction.
+//! `registry` keeps the cursors of a write transaction right while its tables change, `parked` a place that
+//! is taken along to another transaction.
 
 mod parked;
 mod registry;
-mod slot;
 mod write;
 
 use std::cmp::Ordering;
@@ -14,14 +13,14 @@ use std::fmt;
 
 use crate::dirty::View;
 use crate::error::{Error, Result};
-use crate::tree::pair_cursor::{Pair, PairCursor, Stand};
+use crate::tree::cursor::{CursorState, Pair, Stand, compare};
 use crate::tree::{Snapshot, Tree};
 
-pub use crate::tree::pair_cursor::Seek;
+pub use crate::tree::cursor::Seek;
 pub use parked::ParkedCursor;
 pub use registry::CursorId;
 pub(super) use registry::Cursors;
-pub(super) use slot::Slot;
+pub use registry::Standing;
 pub use write::{PutFlags, WriteCursor};
 
 /// Values of one size as they lie in the store, one behind the other.
@@ -80,13 +79,6 @@ macro_rules! moves {
             $run!(self, c => c.last())
         }
 
-        /// To the next record (`NEXT`): the next value of the key, or the first of the next key; to
-        /// the first one when the cursor stands nowhere yet. At the end the cursor keeps its place.
-        #[expect(clippy::should_implement_trait, reason = "a cursor also goes back")]
-        pub fn next(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
-            $run!(self, c => c.next())
-        }
-
         /// To the record before (`PREV`); to the last one when the cursor stands nowhere yet. At the
         /// start the cursor keeps its place.
         pub fn prev(&mut self) -> Result<Option<(&$life [u8], &$life [u8])>> {
@@ -124,7 +116,7 @@ macro_rules! moves {
         }
 
         /// To the first record whose key is not less than `key` (`SET_RANGE`). If there is none the
-        /// cursor stands behind the last one, from where [`Self::prev`] leads back.
+        /// cursor stands after the last one, from where [`Self::prev`] leads back.
         pub fn seek(
             &mut self,
             key: impl AsRef<[u8]>,
@@ -198,7 +190,7 @@ macro_rules! moves {
             $run!(self, c => c.current())
         }
 
-        /// The key under the cursor, also where the cursor stands behind the last of the key's values;
+        /// The key under the cursor, also where the cursor stands after the last of the key's values;
         /// other than [`Self::current`] this leaves the next step forward as it is.
         pub fn key(&mut self) -> Result<Option<&$life [u8]>> {
             $run!(self, c => c.key())
@@ -266,52 +258,52 @@ pub(super) use moves;
 /// does and moves by itself.
 #[derive(Clone)]
 pub struct Cursor<'t> {
-    inner: CursorKind<'t>,
+    state: CursorState,
+    tree: Tree,
+    pages: AnyPages<'t>,
 }
 
-#[derive(Clone)]
-enum CursorKind<'t> {
-    Read(PairCursor<'t, Snapshot<'t>>),
-    Write(PairCursor<'t, View<'t>>),
+#[derive(Clone, Copy)]
+enum AnyPages<'t> {
+    Read(Snapshot<'t>),
+    Write(View<'t>),
 }
 
 macro_rules! on {
     ($self:ident, $c:ident => $body:expr) => {
-        match &mut $self.inner {
-            CursorKind::Read($c) => $body,
-            CursorKind::Write($c) => $body,
+        match $self.pages {
+            AnyPages::Read(pages) => {
+                #[allow(unused_mut, reason = "not all moves change it")]
+                let mut $c = $self.state.at(pages, &$self.tree)?;
+                $body
+            }
+            AnyPages::Write(pages) => {
+                #[allow(unused_mut, reason = "not all moves change it")]
+                let mut $c = $self.state.at(pages, &$self.tree)?;
+                $body
+            }
         }
     };
 }
 
 impl<'t> Cursor<'t> {
-    pub(crate) fn reading(pages: Snapshot<'t>, tree: &Tree) -> Cursor<'t> {
-        Cursor::of_reading(PairCursor::new(pages, tree))
+    #[inline]
+    pub(crate) fn reading(pages: Snapshot<'t>, tree: &Tree, state: CursorState) -> Cursor<'t> {
+        Cursor { state, tree: tree.to_read(), pages: AnyPages::Read(pages) }
     }
 
-    pub(crate) fn writing(pages: View<'t>, tree: &Tree) -> Cursor<'t> {
-        Cursor::of_writing(PairCursor::new(pages, tree))
-    }
-
-    pub(super) fn of_reading(cursor: PairCursor<'t, Snapshot<'t>>) -> Cursor<'t> {
-        Cursor { inner: CursorKind::Read(cursor) }
-    }
-
-    pub(super) fn of_writing(cursor: PairCursor<'t, View<'t>>) -> Cursor<'t> {
-        Cursor { inner: CursorKind::Write(cursor) }
+    pub(crate) fn writing(pages: View<'t>, tree: &Tree, state: CursorState) -> Cursor<'t> {
+        Cursor { state, tree: tree.to_read(), pages: AnyPages::Write(pages) }
     }
 
     fn table(&self) -> u32 {
-        match &self.inner {
-            CursorKind::Read(cursor) => cursor.table(),
-            CursorKind::Write(cursor) => cursor.table(),
-        }
+        self.tree.desc.table
     }
 
     fn pair(&self) -> Result<Option<Pair<'t>>> {
-        match &self.inner {
-            CursorKind::Read(cursor) => cursor.pair(),
-            CursorKind::Write(cursor) => cursor.pair(),
+        match self.pages {
+            AnyPages::Read(pages) => self.state.pair(pages, &self.tree),
+            AnyPages::Write(pages) => self.state.pair(pages, &self.tree),
         }
     }
 
@@ -322,18 +314,28 @@ impl<'t> Cursor<'t> {
             return Err(Error::Invalid("the cursors are of different tables"));
         }
         let (Some(own), Some(others)) = (self.pair()?, other.pair()?) else { return Ok(None) };
-        Ok(Some(match &self.inner {
-            CursorKind::Read(cursor) => cursor.compare(own, others),
-            CursorKind::Write(cursor) => cursor.compare(own, others),
-        }))
+        Ok(Some(compare(&self.tree, own, others)))
     }
 
     /// As [`Cursor::park`], into a place that was used before, which spares its memory.
     pub fn park_into(&self, parked: &mut ParkedCursor) -> Result<()> {
-        match &self.inner {
-            CursorKind::Read(cursor) => parked.note(cursor),
-            CursorKind::Write(cursor) => parked.note(cursor),
+        match self.pages {
+            AnyPages::Read(pages) => parked.note(&self.state, pages, &self.tree),
+            AnyPages::Write(pages) => parked.note(&self.state, pages, &self.tree),
         }
+    }
+
+    /// To the next record (`NEXT`): the next value of the key, or the first of the next key; to
+    /// the first one when the cursor stands nowhere yet. At the end the cursor keeps its place.
+    #[expect(clippy::should_implement_trait, reason = "a cursor also goes back")]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<(&'t [u8], &'t [u8])>> {
+        if let AnyPages::Read(pages) = &self.pages
+            && let Some(pair) = self.state.step_in_leaf(pages)
+        {
+            return Ok(Some(pair));
+        }
+        on!(self, c => c.next())
     }
 
     moves!(on, 't);

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::tree::pair_cursor::PairCursor;
+use crate::tree::cursor::{CursorState, InTable, Stand};
 use crate::tree::{Pages, Tree};
+use crate::txn::catalogue::TableRef;
+use crate::txn::raw::cursor::RawCursor;
 use crate::txn::read::ReadTable;
 use crate::txn::table_id::TableId;
 use crate::txn::write::WriteTxn;
@@ -12,10 +14,9 @@ use crate::txn::write_table::WriteTable;
 
 use super::Cursor;
 use super::registry::CursorId;
-use super::slot::Slot;
 use super::write::WriteCursor;
 
-/// Where a cursor stood, told by key and value: it borrows nothing, pins nothing, and can be kept,
+/// Where a cursor stood, as a key and a value: it borrows nothing, pins nothing, and can be kept,
 /// sent and resumed any number of times, in read and in write transactions (`cursor_renew`,
 /// `cursor_unbind` and `cursor_bind`, which forget the place).
 ///
@@ -66,7 +67,7 @@ use super::write::WriteCursor;
 pub struct ParkedCursor {
     /// The table's number, where the cursor stands somewhere.
     table: u32,
-    slot: Slot,
+    state: CursorState,
 }
 
 const OTHER_TABLE: Error = Error::Invalid("the cursor was parked in another table");
@@ -79,29 +80,45 @@ impl ParkedCursor {
 
     /// Forgets the place, but keeps the memory for the next one.
     pub fn reset(&mut self) {
-        self.slot.forget();
+        self.state.leave();
     }
 
-    /// The key on which the cursor stood; none where it stood nowhere, or behind the last record.
+    /// The key on which the cursor stood; none where it stood nowhere, or after the last record.
     pub fn key(&self) -> Option<&[u8]> {
-        self.slot.noted_key()
+        self.state.noted_key()
     }
 
     fn check(&self, tree: &Tree) -> Result<()> {
-        if self.slot.is_placed() && self.table != tree.desc.table {
+        if self.state.stand() != Stand::Unset && self.table != tree.desc.table {
             return Err(OTHER_TABLE);
         }
         Ok(())
     }
 
-    fn resume<'p, P: Pages<'p>>(&self, pages: P, tree: &Tree) -> Result<PairCursor<'p, P>> {
+    /// The place in the table as pages show it now.
+    fn found<'p, P: Pages<'p>>(&self, pages: P, tree: &Tree) -> Result<CursorState> {
         self.check(tree)?;
-        self.slot.again(pages, tree)
+        let mut state = self.state.clone();
+        state.at(pages, tree)?;
+        Ok(state)
     }
 
-    pub(super) fn note<'p, P: Pages<'p>>(&mut self, cursor: &PairCursor<'p, P>) -> Result<()> {
-        self.table = cursor.table();
-        self.slot.note(cursor)
+    /// Of a cursor in its table.
+    pub(super) fn of<'p, P: Pages<'p>>(cursor: &InTable<'_, P>) -> Result<ParkedCursor> {
+        let mut parked = ParkedCursor::new();
+        parked.table = cursor.table();
+        cursor.note_in(&mut parked.state)?;
+        Ok(parked)
+    }
+
+    pub(super) fn note<'p, P: Pages<'p>>(
+        &mut self,
+        state: &CursorState,
+        pages: P,
+        tree: &Tree,
+    ) -> Result<()> {
+        self.table = tree.desc.table;
+        self.state.note_of(state, pages, tree)
     }
 }
 
@@ -123,7 +140,8 @@ impl Cursor<'_> {
 impl<'t> ReadTable<'t> {
     /// A cursor at the place where another stood, in this or another transaction.
     pub fn resume(&self, parked: &ParkedCursor) -> Result<Cursor<'t>> {
-        Ok(Cursor::of_reading(parked.resume(self.snapshot(), self.tree())?))
+        let state = parked.found(self.snapshot(), self.tree())?;
+        Ok(Cursor::reading(self.snapshot(), self.tree(), state))
     }
 }
 
@@ -132,14 +150,14 @@ impl WriteTable<'_> {
     /// change while it lives.
     pub fn resume(&self, parked: &ParkedCursor) -> Result<Cursor<'_>> {
         self.txn.check()?;
-        let tree = self.txn.tree(self.index);
-        Ok(Cursor::of_writing(parked.resume(self.txn.ws.view(), tree)?))
+        let state = parked.found(self.txn.ws.view(), self.tree())?;
+        Ok(Cursor::writing(self.txn.ws.view(), self.tree(), state))
     }
 
     /// The same, to change the table through it.
     pub fn resume_mut(&mut self, parked: &ParkedCursor) -> Result<WriteCursor<'_>> {
         self.txn.check()?;
-        let id = self.txn.resume_in(self.index, parked)?;
+        let id = self.txn.resume_in(self.table, parked)?;
         Ok(WriteCursor::new(self.txn, id, true))
     }
 }
@@ -148,14 +166,14 @@ impl WriteTxn {
     /// As [`WriteTxn::open_cursor`], at the place where another cursor stood in this or another
     /// transaction.
     pub fn resume_cursor(&mut self, table: TableId, parked: &ParkedCursor) -> Result<CursorId> {
-        let table = self.index_of(table)?;
+        let table = self.table_of(table)?;
         self.resume_in(table, parked)
     }
 
-    fn resume_in(&mut self, table: usize, parked: &ParkedCursor) -> Result<CursorId> {
-        parked.check(self.tree(table))?;
-        let id = self.new_cursor(table);
-        self.cursors.slot_mut(id.index())?.place_as(&parked.slot);
+    fn resume_in(&mut self, table: TableRef, parked: &ParkedCursor) -> Result<CursorId> {
+        parked.check(self.tree(table)?)?;
+        let id = self.cursors.open(table, RawCursor::of_rust());
+        *self.cursors.place(id)?.1 = parked.state.clone();
         Ok(id)
     }
 }

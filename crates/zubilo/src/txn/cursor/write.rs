@@ -1,11 +1,12 @@
 //! Changing a table through a cursor.
 
 use crate::error::{Error, Result};
-use crate::tree::pair_cursor::Stand;
+use crate::tree::cursor::Stand;
+use crate::txn::catalogue::TableRef;
 use crate::txn::write::WriteTxn;
 
 use super::parked::ParkedCursor;
-use super::registry::{CursorId, tree_of};
+use super::registry::CursorId;
 use super::{PackedValues, Seek, as_packed, moves};
 
 /// How a record is stored through a cursor; combined with `|`.
@@ -57,17 +58,19 @@ impl Drop for WriteCursor<'_> {
     }
 }
 
-/// Runs a move on the cursor at its place and keeps where it leads.
+/// Runs a move on the cursor at its place; after an error it stands nowhere.
 macro_rules! at_place {
     ($self:ident, $c:ident => $body:expr) => {{
         let txn = &mut *$self.txn;
         txn.check()?;
-        let slot = txn.cursors.slot_mut($self.id.index())?;
-        let tree = tree_of(&txn.tables, slot.table)?;
+        let (table, state) = txn.cursors.place($self.id)?;
+        let tree = txn.catalogue.tree(table)?;
         #[allow(unused_mut, reason = "not all moves change it")]
-        let mut $c = slot.resume(txn.ws.view(), tree)?;
+        let mut $c = state.at(txn.ws.view(), tree)?;
         let result = $body;
-        slot.keep($c, &result);
+        if result.is_err() {
+            state.leave();
+        }
         result
     }};
 }
@@ -77,13 +80,17 @@ impl<'t> WriteCursor<'t> {
         WriteCursor { txn, id, own }
     }
 
+    /// See [`crate::Cursor::next`].
+    #[expect(clippy::should_implement_trait, reason = "a cursor also goes back")]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        at_place!(self, c => c.next())
+    }
+
     moves!(at_place, '_);
 
     /// Where the cursor stands, to go on there in another transaction.
     pub fn park(&mut self) -> Result<ParkedCursor> {
-        let mut parked = ParkedCursor::new();
-        at_place!(self, c => parked.note(&c))?;
-        Ok(parked)
+        at_place!(self, c => ParkedCursor::of(&c))
     }
 
     /// The cursor's number in its transaction.
@@ -92,13 +99,19 @@ impl<'t> WriteCursor<'t> {
     }
 
     /// Its table, which may have been dropped since the cursor was opened.
-    fn table(&mut self) -> Result<usize> {
-        let table = self.txn.cursors.slot_mut(self.id.index())?.table;
-        tree_of(&self.txn.tables, table).map(|_| table)
+    fn table(&mut self) -> Result<TableRef> {
+        let (table, _) = self.txn.cursors.place(self.id)?;
+        self.txn.tree(table).map(|_| table)
     }
 
-    fn has_duplicates(&self, table: usize) -> bool {
-        self.txn.tree(table).desc.options.has_duplicates()
+    fn has_duplicates(&self, table: TableRef) -> Result<bool> {
+        Ok(self.txn.tree(table)?.desc.options.has_duplicates())
+    }
+
+    /// On a pair that was just stored.
+    fn place_on(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.txn.cursors.place(self.id)?.1.place_on(key, value);
+        Ok(())
     }
 
     /// Stores a record and places the cursor on it. If a flag forbids it nothing is stored, and false
@@ -115,7 +128,7 @@ impl<'t> WriteCursor<'t> {
         if self.in_the_way(table, key, Some(value), flags)? {
             return Ok(false);
         }
-        let duplicates = self.has_duplicates(table);
+        let duplicates = self.has_duplicates(table)?;
         if duplicates {
             let new = self.txn.put_value(table, key, value)?;
             if !new && flags.contains(PutFlags::NO_DUP_DATA) {
@@ -125,14 +138,14 @@ impl<'t> WriteCursor<'t> {
         } else {
             self.txn.put(table, key, value, true)?;
         }
-        self.txn.place_cursor(self.id.index(), key, duplicates.then_some(value))?;
+        self.place_on(key, duplicates.then_some(value))?;
         Ok(true)
     }
 
     /// Whether flags forbid to store a record.
     fn in_the_way(
         &mut self,
-        table: usize,
+        table: TableRef,
         key: &[u8],
         value: Option<&[u8]>,
         flags: PutFlags,
@@ -149,7 +162,7 @@ impl<'t> WriteCursor<'t> {
             return Ok(true);
         }
         if let (true, true, Some(value)) =
-            (flags.contains(PutFlags::APPEND_DUP), self.has_duplicates(table), value)
+            (flags.contains(PutFlags::APPEND_DUP), self.has_duplicates(table)?, value)
             && !self.txn.is_value_behind(table, key, value)?
         {
             self.seek_exact(key)?;
@@ -173,8 +186,8 @@ impl<'t> WriteCursor<'t> {
             return Ok(None);
         }
         // First the place: the value borrows the transaction.
-        self.txn.park_cursors(table)?;
-        self.txn.place_cursor(self.id.index(), key, None)?;
+        self.txn.cursors.note(&self.txn.ws, &self.txn.catalogue, table)?;
+        self.place_on(key, None)?;
         self.txn.reserve(table, key, len).map(Some)
     }
 
@@ -190,7 +203,7 @@ impl<'t> WriteCursor<'t> {
     ) -> Result<usize> {
         let key = key.as_ref();
         let table = self.table()?;
-        if !self.txn.tree(table).desc.options.is_fixed() {
+        if !self.txn.tree(table)?.desc.options.is_fixed() {
             return Err(Error::Incompatible("the table's values are not all of one size"));
         }
         if size == 0 || !values.len().is_multiple_of(size) {
@@ -209,15 +222,15 @@ impl<'t> WriteCursor<'t> {
     pub fn put_current(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
         let value = value.as_ref();
         let table = self.table()?;
-        let (key, old) = self.txn.under_cursor(self.id.index())?.ok_or(NOWHERE)?;
+        let (key, old) = self.txn.under_cursor(self.id)?.ok_or(NOWHERE)?;
         self.txn.check_record(table, &key, value)?;
-        let duplicates = self.has_duplicates(table);
+        let duplicates = self.has_duplicates(table)?;
         if !duplicates {
             self.txn.put(table, &key, value, true)?;
         } else {
             self.txn.swap_value(table, &key, &old, value)?;
         }
-        self.txn.place_cursor(self.id.index(), &key, duplicates.then_some(value))
+        self.place_on(&key, duplicates.then_some(value))
     }
 
     /// Deletes the record under the cursor, which then stands before the one that followed: the next
@@ -227,8 +240,8 @@ impl<'t> WriteCursor<'t> {
         if !self.is_placed()? {
             return Err(NOWHERE);
         }
-        let Some((key, value)) = self.txn.under_cursor(self.id.index())? else { return Ok(false) };
-        if self.has_duplicates(table) {
+        let Some((key, value)) = self.txn.under_cursor(self.id)? else { return Ok(false) };
+        if self.has_duplicates(table)? {
             self.txn.delete_value(table, &key, &value)
         } else {
             self.txn.delete(table, &key)

@@ -13,7 +13,7 @@ use loom::thread;
 use super::{GroupQueue, Job, Ticket, WriteTxn, wait_or_lead};
 use crate::error::{Error, Result};
 
-/// A job that is told its outcome. The checker sees each access to it.
+/// A job that learns its outcome. The checker sees each access to it.
 struct Told(UnsafeCell<Option<bool>>);
 
 impl Job for Told {
@@ -100,13 +100,13 @@ fn explore(threads: usize, first: First) {
 }
 
 #[test]
-fn loom_every_closure_of_a_group_is_told_once() {
+fn loom_every_closure_of_a_group_gets_its_result_once() {
     explore(2, First::Commits);
     explore(3, First::Commits);
 }
 
 #[test]
-fn loom_a_failed_group_commit_is_told_to_its_own_only() {
+fn loom_a_failed_group_commit_is_reported_to_its_own_only() {
     explore(2, First::Fails);
     explore(3, First::Fails);
 }

@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use crate::error::Result;
 use crate::tree::rank;
+use crate::txn::catalogue::TableRef;
 use crate::txn::counted::range_len;
 use crate::txn::read::ReadTxn;
 use crate::txn::write::WriteTxn;
@@ -57,8 +58,8 @@ impl ReadTxn {
 
 #[doc(hidden)]
 impl WriteTxn {
-    counting!(usize; this, table => {
+    counting!(TableRef; this, table => {
         this.check()?;
-        (this.ws.view(), this.tree(table))
+        (this.ws.view(), this.tree(table)?)
     });
 }

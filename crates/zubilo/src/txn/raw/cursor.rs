@@ -1,62 +1,46 @@
-//! Cursors without a borrow, for the C interface: the moves of [`PairCursor`] and the parking of the
-//! write transaction's own cursors, in an object that its user keeps.
-//!
-//! An attached [`RawCursor`] holds views of pages whose life the caller vouches for: it must be
-//! parked, or left, before its transaction ends or changes the table. Moves that find nothing leave
-//! it where it was, unless they say otherwise.
+//! Cursors for the C interface. A [`RawCursor`] borrows nothing: those of a write transaction lie in its
+//! registry, those of a read transaction are their user's, who has them note their records before the
+//! snapshot goes. To be moved one is looked at in its table ([`RawAt`]), which borrows the transaction. Moves
+//! that find nothing leave a cursor where it was, unless they say otherwise.
 
 use crate::dirty::View;
 use crate::error::{Error, Result};
-use crate::page::{ValueKind, entry_at};
-use crate::tree::pair_cursor::{Mark, PairCursor, Position, Seek, Stand, Successor};
+use crate::tree::cursor::{CursorState, Gap, InTable, Removed, Seek, Stand};
 use crate::tree::{Snapshot, pairs, remove};
-use crate::txn::cursor::Slot;
+use crate::txn::catalogue::TableRef;
+use crate::txn::cursor::{CursorId, Standing};
 use crate::txn::read::ReadTxn;
 use crate::txn::write::WriteTxn;
 
-use super::{NAMES, RawTable};
+use super::RawTable;
 
 /// A key and a value.
 pub type RawPair<'p> = (&'p [u8], &'p [u8]);
 
 /// A position in a table, or nowhere.
-#[derive(Default)]
-pub struct RawCursor {
-    at: At,
-    /// The place while it is not attached.
-    slot: Slot,
-    quick: Quick,
-}
-
-/// Steps within a leaf of a read transaction, without the cursor, which follows when it is used next.
-#[derive(Default)]
-struct Quick {
-    page: &'static [u8],
-    /// Places of the records to come.
-    rest: std::slice::Iter<'static, [u8; 2]>,
-    /// Steps that the cursor is behind.
-    ahead: usize,
-}
-
-/// The place of a cursor that is not attached.
 #[derive(Clone)]
-pub struct RawPlace(Slot);
-
-/// What [`RawCursor::remove`] has removed, and what followed.
-pub struct RawRemoved {
-    key: Vec<u8>,
-    /// None where it was a key with all it had.
-    value: Option<Vec<u8>>,
-    next: Option<Successor>,
-    near: Position,
+pub struct RawCursor {
+    pub(in crate::txn) state: CursorState,
+    note: RawNote,
 }
 
-#[derive(Default)]
-enum At {
+/// A caller's function is asked only about what its caller hands in.
+impl Default for RawCursor {
+    fn default() -> RawCursor {
+        RawCursor { state: CursorState::by_bytes(), note: RawNote::Nothing }
+    }
+}
+
+/// What a cursor's user keeps of its last step, beside the place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RawNote {
+    /// Nothing.
     #[default]
-    Detached,
-    Read(PairCursor<'static, Snapshot<'static>>),
-    Write(PairCursor<'static, View<'static>>),
+    Nothing,
+    /// It is on a key with several values because the one that was sought is not there: on none of them.
+    Missed,
+    /// It was to leave the last key, but there is no other. Forgotten when the table changes.
+    Ended,
 }
 
 /// Where a cursor is, as far as its user must know.
@@ -66,19 +50,68 @@ pub enum RawStand {
     Nowhere,
     /// On a record, or before one where something was deleted.
     Placed,
-    /// Behind the last record.
+    /// After the last record.
     End,
 }
 
-macro_rules! on {
-    ($self:ident, $c:ident, $otherwise:expr => $body:expr) => {{
-        $self.settle();
-        match &mut $self.at {
-            At::Read($c) => $body,
-            At::Write($c) => $body,
-            At::Detached => $otherwise,
+impl RawCursor {
+    /// A cursor for the Rust API.
+    pub(in crate::txn) fn of_rust() -> RawCursor {
+        RawCursor { state: CursorState::default(), note: RawNote::Nothing }
+    }
+
+    /// A step forward within the leaf, if that is simple; of a cursor of a read transaction.
+    #[inline(always)]
+    pub fn quick_step<'t>(&mut self, txn: &'t ReadTxn) -> Option<RawPair<'t>> {
+        if self.note != RawNote::Nothing || !self.state.is_of_snapshot() {
+            return None;
         }
-    }};
+        self.state.step_in_leaf(&txn.snapshot())
+    }
+
+    /// To nowhere; the memory for the place is kept.
+    pub fn leave(&mut self) {
+        self.note = RawNote::Nothing;
+        self.state.leave();
+    }
+
+    /// Keeps something of the last step.
+    #[inline]
+    pub fn set_note(&mut self, note: RawNote) {
+        self.note = note;
+    }
+
+    /// Before a change: that there was no other key need not be so afterwards.
+    pub(in crate::txn) fn forget_end(&mut self) {
+        if self.note == RawNote::Ended {
+            self.note = RawNote::Nothing;
+        }
+    }
+
+    /// On a pair that was just stored; without the value of a table that keeps one under a key.
+    pub fn place_on(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.state.place_on(key, value);
+    }
+}
+
+/// A cursor in its table, ready to move.
+pub struct RawAt<'c> {
+    inner: Inner<'c>,
+    note: &'c mut RawNote,
+}
+
+enum Inner<'c> {
+    Read(InTable<'c, Snapshot<'c>>),
+    Write(InTable<'c, View<'c>>),
+}
+
+macro_rules! on {
+    ($self:ident, $c:ident => $body:expr) => {
+        match &mut $self.inner {
+            Inner::Read($c) => $body,
+            Inner::Write($c) => $body,
+        }
+    };
 }
 
 macro_rules! moves {
@@ -86,192 +119,42 @@ macro_rules! moves {
         $(
             $(#[$doc])*
             #[inline]
-            pub fn $name(&mut self) -> Result<Option<RawPair<'static>>> {
-                on!(self, c, Ok(None) => c.$call($($arg),*))
+            pub fn $name(&mut self) -> Result<Option<RawPair<'c>>> {
+                on!(self, c => c.$call($($arg),*))
             }
         )*
     };
 }
 
-impl RawCursor {
-    /// Whether it has a view of pages; without one no move finds anything.
+impl<'c> RawAt<'c> {
+    /// What its user keeps of the last step.
     #[inline]
-    pub fn is_attached(&self) -> bool {
-        !matches!(self.at, At::Detached)
+    pub fn note(&self) -> RawNote {
+        *self.note
     }
 
-    /// A step forward within the leaf, if that is simple. Only in read transactions, whose pages do
-    /// not change.
-    #[inline(always)]
-    pub fn quick_step(&mut self) -> Option<RawPair<'static>> {
-        let quick = &mut self.quick;
-        let offset = quick.rest.as_slice().first()?;
-        let entry = entry_at(quick.page, usize::from(u16::from_le_bytes(*offset))).ok()?;
-        if entry.kind != ValueKind::Inline {
-            return None;
-        }
-        quick.rest.next();
-        quick.ahead += 1;
-        Some((entry.key, entry.value))
-    }
-
-    /// To the next record, or to the one before which something was deleted.
-    pub fn step(&mut self) -> Result<Option<RawPair<'static>>> {
-        let found = on!(self, c, Ok(None) => c.next());
-        if let At::Read(cursor) = &self.at
-            && let Some((page, rest)) = cursor.rest_of_leaf()
-        {
-            self.quick = Quick { page, rest: rest.iter(), ahead: 0 };
-        }
-        found
-    }
-
-    /// The cursor does the steps that were made without it.
+    /// Keeps something of the last step.
     #[inline]
-    fn settle(&mut self) {
-        let ahead = std::mem::take(&mut self.quick).ahead;
-        if ahead > 0
-            && let At::Read(cursor) = &mut self.at
-        {
-            cursor.advance(ahead);
-        }
+    pub fn set_note(&mut self, note: RawNote) {
+        *self.note = note;
     }
 
-    /// To its place in a table of a read transaction.
-    ///
-    /// # Safety
-    /// It, and the slices that it gives, are not used after the transaction has ended or been
-    /// moved to another snapshot.
-    pub unsafe fn attach_read(&mut self, txn: &ReadTxn, table: &RawTable) -> Result<()> {
-        // SAFETY: the caller vouches for the life of the snapshot.
-        let pages =
-            unsafe { std::mem::transmute::<Snapshot<'_>, Snapshot<'static>>(txn.snapshot()) };
-        self.at = At::Read(self.slot.near(pages, table.tree())?);
-        Ok(())
-    }
-
-    /// To its place in a table of a write transaction.
-    ///
-    /// # Safety
-    /// It, and the slices that it gives, are not used after the transaction has ended or changed
-    /// anything.
-    pub unsafe fn attach_write(&mut self, txn: &WriteTxn, table: usize) -> Result<()> {
-        // SAFETY: the caller vouches that nothing is changed while the view is used.
-        let pages = unsafe { std::mem::transmute::<View<'_>, View<'static>>(txn.ws.view()) };
-        self.at = At::Write(self.slot.near(pages, txn.tree(table))?);
-        Ok(())
-    }
-
-    /// Keeps the key and value it stands on, and gives up its view.
-    pub fn park(&mut self) -> Result<()> {
-        self.settle();
-        match std::mem::take(&mut self.at) {
-            At::Detached => Ok(()),
-            At::Read(cursor) => self.slot.note_near(&cursor),
-            At::Write(cursor) => self.slot.note_near(&cursor),
-        }
-    }
-
-    /// To nowhere, without a view.
+    /// To nowhere; the memory for the place is kept.
     pub fn leave(&mut self) {
-        *self = RawCursor::default();
+        *self.note = RawNote::Nothing;
+        on!(self, c => c.leave());
     }
 
-    /// On a pair that was just stored; without the value of a table that keeps one under a key.
-    pub fn place_on(&mut self, key: &[u8], value: Option<&[u8]>) {
-        self.quick = Quick::default();
-        self.at = At::Detached;
-        self.slot.place_on(key, value);
+    /// Notes its record. Gives another cursor at its place.
+    pub fn another(&mut self) -> Result<RawCursor> {
+        let state = on!(self, c => c.noted())?;
+        Ok(RawCursor { state, note: *self.note })
     }
 
-    /// Where it is parked on a value another one is now.
-    pub fn replace_value(&mut self, value: &[u8]) {
-        self.slot.replace_value(value);
-    }
-
-    /// Whether it is parked on this pair, or without a value on this key.
-    pub fn is_parked_on(
-        &self,
-        txn: &WriteTxn,
-        table: usize,
-        key: &[u8],
-        value: Option<&[u8]>,
-    ) -> bool {
-        !self.is_attached() && self.slot.stands_on(txn.tree(table), key, value)
-    }
-
-    /// Whether it is parked on a pair with these bytes, or without a value on this key.
-    pub fn is_noted(&self, key: &[u8], value: Option<&[u8]>) -> bool {
-        !self.is_attached() && self.slot.is_noted(key, value)
-    }
-
-    /// Removes the pair on which it is parked, or with `all` the key with all its values. It is found by
-    /// its place: no function of the caller's is asked. None where it stands on no pair. The cursor
-    /// stays on what is gone until [`RawCursor::follow`].
-    pub fn remove(
-        &mut self,
-        txn: &mut WriteTxn,
-        table: usize,
-        all: bool,
-    ) -> Result<Option<RawRemoved>> {
-        self.park()?;
-        if table == NAMES {
-            return Err(Error::Incompatible("names of tables are not removed so"));
-        }
-        // Pages may be written out: the place is looked for behind that.
-        txn.change(table)?;
-        let (removed, near) = {
-            let tree = txn.tree(table);
-            let cursor = self.slot.clone().near(txn.ws.view(), tree)?;
-            let value = match cursor.pair()? {
-                Some((_, value)) if cursor.has_duplicates() && !all => Some(value.to_vec()),
-                None if !all => return Ok(None),
-                _ => None,
-            };
-            let Some(key) = cursor.key()? else { return Ok(None) };
-            let (key, next) = (key.to_vec(), cursor.successor(all)?);
-            let near = cursor.detach();
-            (RawRemoved { key, value, next, near: near.clone() }, near)
-        };
-        let whole = removed.value.is_none();
-        txn.guarded(|txn| {
-            let (ws, tree) = txn.parts(table);
-            let (mut path, place) = near.into_way();
-            match whole {
-                true => remove::remove_at(ws, tree, &mut path),
-                false => pairs::remove_value_at(ws, tree, path, place),
-            }
-        })?;
-        Ok(Some(removed))
-    }
-
-    /// Where it is parked on what was removed it stands before what followed.
-    pub fn follow(&mut self, removed: &RawRemoved) {
-        if self.is_noted(&removed.key, removed.value.as_deref()) {
-            self.slot.place_before(removed.next.as_ref(), &removed.near);
-        }
-    }
-
-    /// Its place, parked.
-    pub fn place(&mut self) -> Result<RawPlace> {
-        self.park()?;
-        Ok(RawPlace(self.slot.clone()))
-    }
-
-    /// A cursor at a place of another.
-    pub fn at(place: RawPlace) -> RawCursor {
-        RawCursor { at: At::Detached, slot: place.0, quick: Quick::default() }
-    }
-
-    /// Back to a place of before.
-    pub fn restore(&mut self, place: RawPlace) {
-        *self = RawCursor::at(place);
-    }
-
-    /// Where it is, if it is attached.
+    /// Where it is.
     #[inline]
     pub fn stand(&mut self) -> RawStand {
-        match on!(self, c, Stand::Unset => c.stand()) {
+        match on!(self, c => c.stand()) {
             Stand::Unset => RawStand::Nowhere,
             Stand::On => RawStand::Placed,
             Stand::End => RawStand::End,
@@ -287,6 +170,8 @@ impl RawCursor {
         first = first();
         /// To the last record; nowhere in an empty table.
         last = last();
+        /// To the next record, or to the one before which something was deleted.
+        step = next();
         /// To the record before.
         step_back = prev();
         /// To the next value of this key.
@@ -305,20 +190,20 @@ impl RawCursor {
 
     /// Whether something was deleted where it stands, and no move has followed.
     pub fn is_before(&mut self) -> bool {
-        on!(self, c, false => c.mark() != Mark::None)
+        on!(self, c => c.gap() != Gap::None)
     }
 
     /// The key under the cursor, also behind its values.
-    pub fn key(&mut self) -> Result<Option<&'static [u8]>> {
-        on!(self, c, Ok(None) => c.key())
+    pub fn key(&mut self) -> Result<Option<&'c [u8]>> {
+        on!(self, c => c.key())
     }
 
     /// To the first record with a key not less than `key`, or behind all; true if the key is there.
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        on!(self, c, Ok(false) => {
+        on!(self, c => {
             let found = c.seek_back(key, None, false)?;
-            if c.mark() != Mark::None {
-                c.set_flags(Mark::None, false);
+            if c.gap() != Gap::None {
+                c.set_flags(Gap::None, false);
             }
             Ok(found)
         })
@@ -331,8 +216,8 @@ impl RawCursor {
         key: &[u8],
         value: &[u8],
         exact: bool,
-    ) -> Result<Option<RawPair<'static>>> {
-        on!(self, c, Ok(None) => {
+    ) -> Result<Option<RawPair<'c>>> {
+        on!(self, c => {
             let found = c.seek_value_by(Seek::GreaterOrEqual, key, value)?;
             Ok(found.filter(|(_, own)| !exact || c.is_same_value(value, own)))
         })
@@ -340,46 +225,162 @@ impl RawCursor {
 
     /// Behind the last value of `key`, or where that would be.
     pub fn seek_behind(&mut self, key: &[u8]) -> Result<bool> {
-        on!(self, c, Ok(false) => c.seek_back(key, None, true))
+        on!(self, c => c.seek_back(key, None, true))
     }
 
     /// The number of values of this key; 0 when there is none.
     pub fn count(&mut self) -> Result<u64> {
-        on!(self, c, Ok(0) => Ok(c.count()?.unwrap_or(0)))
+        on!(self, c => Ok(c.count()?.unwrap_or(0)))
     }
 
     /// Whether there is nothing under the cursor, or its last step forward found nothing.
     pub fn eof(&mut self) -> Result<bool> {
-        on!(self, c, Ok(true) => c.eof())
+        on!(self, c => c.eof())
     }
 
     /// Whether it stands on the first record.
     pub fn on_first(&mut self) -> Result<bool> {
-        on!(self, c, Ok(false) => c.on_first(false))
+        on!(self, c => c.on_first(false))
     }
 
     /// Whether it stands on the last record.
     pub fn on_last(&mut self) -> Result<bool> {
-        on!(self, c, Ok(false) => c.on_last(false))
+        on!(self, c => c.on_last(false))
     }
 
     /// Whether it stands on the first value of its key.
     pub fn on_first_value(&mut self) -> Result<bool> {
-        on!(self, c, Ok(false) => c.on_first(true))
+        on!(self, c => c.on_first(true))
     }
 
     /// Whether it stands on the last value of its key.
     pub fn on_last_value(&mut self) -> Result<bool> {
-        on!(self, c, Ok(false) => c.on_last(true))
+        on!(self, c => c.on_last(true))
     }
 
     /// The values that lie together with this one, all of one size, and to the last of them.
-    pub fn multiple(&mut self) -> Result<Option<&'static [u8]>> {
-        on!(self, c, Ok(None) => Ok(c.packed_here()?.map(|(bytes, _)| bytes)))
+    pub fn multiple(&mut self) -> Result<Option<&'c [u8]>> {
+        on!(self, c => Ok(c.packed_here()?.map(|(bytes, _)| bytes)))
     }
 
     /// As `multiple`, of the values before those that lie together with this one.
-    pub fn multiple_before(&mut self) -> Result<Option<&'static [u8]>> {
-        on!(self, c, Ok(None) => Ok(c.packed_before()?.map(|(bytes, _)| bytes)))
+    pub fn multiple_before(&mut self) -> Result<Option<&'c [u8]>> {
+        on!(self, c => Ok(c.packed_before()?.map(|(bytes, _)| bytes)))
+    }
+}
+
+#[doc(hidden)]
+impl ReadTxn {
+    /// A cursor in its table.
+    #[inline]
+    pub fn raw_at<'c>(
+        &'c self,
+        cursor: &'c mut RawCursor,
+        table: &'c RawTable,
+    ) -> Result<RawAt<'c>> {
+        let RawCursor { state, note } = cursor;
+        Ok(RawAt { inner: Inner::Read(state.at(self.snapshot(), table.tree())?), note })
+    }
+
+    /// Before the snapshot goes: a cursor notes its record. After an error it stands nowhere.
+    pub fn raw_park_cursor(&self, cursor: &mut RawCursor, table: &RawTable) -> Result<()> {
+        let noted = cursor.state.note(self.snapshot(), table.tree());
+        cursor.state.lose_way();
+        noted
+    }
+}
+
+#[doc(hidden)]
+impl WriteTxn {
+    /// Opens a cursor of the registry, which stands nowhere yet.
+    pub fn raw_open_cursor(&mut self, table: TableRef) -> CursorId {
+        self.cursors.open(table, RawCursor::default())
+    }
+
+    /// A cursor of the registry.
+    #[inline]
+    pub fn raw_cursor(&mut self, id: CursorId) -> Result<&mut RawCursor> {
+        self.cursors.cursor(id)
+    }
+
+    /// From now on it stands in this table.
+    pub fn raw_set_table(&mut self, id: CursorId, table: TableRef) -> Result<()> {
+        self.cursors.set_table(id, table)
+    }
+
+    /// The cursors on a table note their records, as a change of it has them do.
+    pub fn raw_park(&mut self, table: TableRef) -> Result<()> {
+        self.cursors.note(&self.ws, &self.catalogue, table)
+    }
+
+    /// A cursor of the registry in its table.
+    #[inline]
+    pub fn raw_at(&mut self, id: CursorId, table: TableRef) -> Result<RawAt<'_>> {
+        self.cursors.set_table(id, table)?;
+        let RawCursor { state, note } = self.cursors.cursor(id)?;
+        let inner = Inner::Write(state.at(self.ws.view(), self.catalogue.tree(table)?)?);
+        Ok(RawAt { inner, note })
+    }
+
+    /// The same of a cursor that is not in the registry: for one look-up, before the next change.
+    pub fn raw_look<'c>(&'c self, cursor: &'c mut RawCursor, table: TableRef) -> Result<RawAt<'c>> {
+        let RawCursor { state, note } = cursor;
+        Ok(RawAt { inner: Inner::Write(state.at(self.ws.view(), self.tree(table)?)?), note })
+    }
+
+    /// The cursors on a table that stand on a pair with these bytes, for a change that puts another value there.
+    pub fn raw_standing_on(
+        &mut self,
+        table: TableRef,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Standing> {
+        self.raw_park(table)?;
+        Ok(self.cursors.on(table, |cursor| cursor.is_noted(key, Some(value))))
+    }
+
+    /// Puts cursors back where they were, on the value that is there now.
+    pub fn raw_stand_again(&mut self, standing: Standing, value: &[u8]) {
+        self.cursors.restore(standing, value);
+    }
+
+    /// A table is going to lose all its records: its cursors stand nowhere.
+    pub fn raw_leave(&mut self, table: TableRef) {
+        self.cursors.reset(table);
+    }
+
+    /// Removes the pair at a place, or with `all` the key with all its values. It is found by its place: no
+    /// function of the caller's is asked. False where there is none. Cursors on it stand before what followed.
+    pub fn raw_remove(&mut self, mut at: RawCursor, table: TableRef, all: bool) -> Result<bool> {
+        at.state.note(self.ws.view(), self.tree(table)?)?;
+        if table == TableRef::CATALOGUE {
+            return Err(Error::Incompatible("names of tables are not removed so"));
+        }
+        // Pages may be written out: the place is looked for behind that.
+        self.change(table)?;
+        let removed = {
+            let tree = self.tree(table)?;
+            let cursor = at.state.at(self.ws.view(), tree)?;
+            let value = match cursor.pair()? {
+                Some((_, value)) if tree.desc.options.has_duplicates() && !all => {
+                    Some(value.to_vec())
+                }
+                None if !all => return Ok(false),
+                _ => None,
+            };
+            let Some(key) = cursor.key()? else { return Ok(false) };
+            let (key, next) = (key.to_vec(), cursor.successor(all)?);
+            Removed { key, value, next, place: cursor.place() }
+        };
+        self.guarded(|txn| {
+            let (ws, tree) = txn.parts(table)?;
+            let (keys, values) = removed.place.clone();
+            match removed.value {
+                None => remove::remove_at(ws, tree, keys.into_path()),
+                Some(_) => pairs::remove_value_at(ws, tree, keys.into_path(), values),
+            }
+        })?;
+        self.cursors.follow(table, self.catalogue.tree(table)?, &removed);
+        Ok(true)
     }
 }

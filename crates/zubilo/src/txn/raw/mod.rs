@@ -1,33 +1,28 @@
 //! Transactions for callers that cannot hold borrows, such as the C interface: tables by number,
 //! comparators exchanged at any time, nested levels begun and ended by calls.
 //!
-//! The tree of names itself can be used as a table (`NAMES`): its plain records are the caller's,
+//! The tree of names itself can be used as a table (`TableRef::CATALOGUE`): its plain records are the caller's,
 //! the records of tables are left to the engine. Slices that come from a write transaction hold
 //! until its next change; here nothing but the borrow says so, callers that drop it must.
 //!
 //! `read` and `write` have the calls of the two kinds of transactions, `counted` those that both have for
-//! counted tables, `cursor` the cursors. What concerns the store as a whole is here.
+//! counted tables, `cursor` the cursors.
 
 pub(crate) mod counted;
 pub(crate) mod cursor;
 mod read;
 mod write;
 
-use crate::copy::pinned;
-use crate::env::Env;
 use crate::error::Result;
 use crate::page::{Compare, Entry, Order, ValueKind};
 use crate::tree::desc::ORDER_CUSTOM;
 use crate::tree::{Pages, Ref, Tree, TreeDesc, lookup};
 
 use super::table::TableStats;
-use super::write::MAIN;
 
-pub use super::limit::OwnLimit;
+pub use super::catalogue::TableRef;
+pub use super::space_writer::OwnLimit;
 pub use read::RawTable;
-
-/// The number of the tree of names in every write transaction.
-pub const NAMES: usize = MAIN;
 
 /// A caller's comparison.
 pub type RawCompare = Compare;
@@ -114,44 +109,5 @@ fn find<'p, P: Pages<'p>>(pages: &P, names: &Tree, name: &[u8]) -> Result<Named<
             TreeDesc::from_bytes(entry.value).map_err(at.damaged()).map(Named::Table)
         }
         Some(_) => Ok(Named::Record),
-    }
-}
-
-/// Pages as runs of first page and number, ascending.
-pub type Runs = Vec<(u64, u64)>;
-
-#[doc(hidden)]
-impl Env {
-    /// Process, thread and snapshot of each reader; of those that were parked, no snapshot.
-    pub fn raw_readers(&self) -> Vec<(u32, u64, Option<u64>)> {
-        let slots = self.inner.shared.kept_slots();
-        slots
-            .map(|(reader, pins)| (reader.pid, reader.thread, pins.then_some(reader.txn)))
-            .collect()
-    }
-
-    /// Highest number of reader slots that were ever in use.
-    pub fn raw_reader_slots(&self) -> u32 {
-        self.inner.shared.claimed_slots()
-    }
-
-    /// The pages that are free in the newest commit, be it that readers still hold them.
-    pub fn raw_free_runs(&self) -> Result<Runs> {
-        let (txn, meta) = pinned(&self.inner)?;
-        let snapshot = txn.snapshot();
-        let space = meta.load_log(&snapshot, &[], self.inner.believable_pages())?.space;
-        let mut runs = Vec::new();
-        space.for_each_free(&mut |run| runs.push((run.first, run.count)));
-        Ok(runs)
-    }
-
-    /// Takes over what others have committed to a store that is open without a lock file, whose
-    /// users take turns by means of their own.
-    ///
-    /// # Safety
-    /// No transaction of this process writes or begins meanwhile: it could take up a root of before, whose
-    /// pages others reuse.
-    pub unsafe fn raw_adopt(&self) -> Result<()> {
-        crate::env::adopt(&self.inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::page::{Order, ValueKind};
-use crate::tree::cursor::Cursor;
+use crate::tree::place::{Place, TreeView};
 use crate::tree::{Tree, batch, lookup};
 use crate::txn::options::unordered_tree;
 use crate::txn::read::ReadTxn;
@@ -34,8 +34,8 @@ impl RawTable {
 
 #[doc(hidden)]
 impl ReadTxn {
-    /// As `WriteTxn::raw_mark`.
-    pub fn raw_mark(&self) -> u64 {
+    /// As `WriteTxn::raw_counter`.
+    pub fn raw_counter(&self) -> u64 {
         self.root().main.sequence
     }
 
@@ -50,13 +50,14 @@ impl ReadTxn {
         mut each: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let pages = self.snapshot();
-        let mut cursor = Cursor::new(pages, &self.root().main, Order::Bytes);
-        cursor.first()?;
-        while let Some((at, entry)) = cursor.entry()? {
+        let tree = TreeView::new(pages, &self.root().main, &Order::Bytes);
+        let mut place = Place::default();
+        place.first(&tree)?;
+        while let Some((at, entry)) = place.entry(&tree)? {
             if entry.kind != ValueKind::Tree {
                 each(entry.key, lookup::value_of(&pages, at, &entry)?)?;
             }
-            cursor.next()?;
+            place.next(&tree)?;
         }
         Ok(())
     }
@@ -79,10 +80,9 @@ impl ReadTxn {
     #[inline]
     pub fn raw_get(&self, table: &RawTable, key: &[u8]) -> Result<Option<&[u8]>> {
         let (pages, tree) = (self.snapshot(), &table.tree);
-        match lookup::get_entry(&pages, &tree.desc, &tree.order, key)? {
-            Some((at, entry)) => value_of(&pages, tree, at, &entry).map(Some),
-            None => Ok(None),
-        }
+        lookup::get_or(&pages, &tree.desc, &tree.order, key, |pages, at, entry| {
+            value_of(pages, tree, at, entry)
+        })
     }
 
     /// Looks many keys up at once and hands each value to `found` with the index of its key.
@@ -107,11 +107,11 @@ impl ReadTxn {
     /// Writers may overwrite what the snapshot shows from now on: nothing is read of it, through this
     /// transaction or through what was made from it, before `raw_renew` has succeeded.
     pub unsafe fn raw_park(&mut self) {
-        self.park();
+        self.unpin();
     }
 
     /// After [`ReadTxn::raw_park`]: the newest commit. An error leaves it parked.
     pub fn raw_renew(&mut self) -> Result<()> {
-        self.repin().inspect_err(|_| self.park())
+        self.repin().inspect_err(|_| self.unpin())
     }
 }

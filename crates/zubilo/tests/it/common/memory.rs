@@ -1,5 +1,5 @@
 //! A data file in memory: hostile bytes are tried at once, and any of its calls can be made to fail.
-//! What lies behind its end cannot be touched, as in a map.
+//! What lies past its end cannot be touched, as in a map.
 
 use std::io::{self, IoSlice};
 use std::path::Path;
@@ -9,16 +9,18 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use zubilo::platform::{Advice, DataFile, FileId};
 use zubilo::{Env, Options};
 
-const RESERVE: usize = 256 << 20;
-
 struct Memory {
     base: *mut u8,
+    /// Address space taken for it.
+    reserve: usize,
     len: AtomicU64,
     calls: AtomicI64,
     fail_at: AtomicI64,
     fail_for: AtomicI64,
     flushes: AtomicU64,
     writes: AtomicU64,
+    /// Changes of bytes or length so far.
+    changes: AtomicU64,
 }
 
 // SAFETY: the bytes are reached by the engine, which orders its own accesses as for a real file.
@@ -29,7 +31,7 @@ unsafe impl Sync for Memory {}
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: mapped by `MemoryFile::new` with this length; nobody else unmaps it.
-        unsafe { libc::munmap(self.base.cast(), RESERVE) };
+        unsafe { libc::munmap(self.base.cast(), self.reserve) };
     }
 }
 
@@ -39,20 +41,27 @@ pub(crate) struct MemoryFile(Arc<Memory>);
 
 impl MemoryFile {
     pub(crate) fn new(bytes: &[u8]) -> MemoryFile {
+        MemoryFile::with_reserve(bytes, 256 << 20)
+    }
+
+    /// A file that can grow to so many bytes. What is not written takes no memory.
+    pub(crate) fn with_reserve(bytes: &[u8], reserve: usize) -> MemoryFile {
         // SAFETY: a fresh private mapping, of which nothing can be touched yet.
         let base = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            libc::mmap(std::ptr::null_mut(), RESERVE, libc::PROT_NONE, flags, -1, 0)
+            libc::mmap(std::ptr::null_mut(), reserve, libc::PROT_NONE, flags, -1, 0)
         };
         assert!(base != libc::MAP_FAILED);
         let file = MemoryFile(Arc::new(Memory {
             base: base.cast(),
+            reserve,
             len: AtomicU64::new(0),
             calls: AtomicI64::new(0),
             fail_at: AtomicI64::new(i64::MAX),
             fail_for: AtomicI64::new(0),
             flushes: AtomicU64::new(0),
             writes: AtomicU64::new(0),
+            changes: AtomicU64::new(1),
         }));
         file.set_len(bytes.len() as u64);
         // SAFETY: `set_len` made these bytes usable.
@@ -67,9 +76,10 @@ impl MemoryFile {
         unsafe {
             assert_eq!(libc::mprotect(self.0.base.cast(), usable, both), 0);
             let rest = self.0.base.add(usable);
-            assert_eq!(libc::mprotect(rest.cast(), RESERVE - usable, libc::PROT_NONE), 0);
+            assert_eq!(libc::mprotect(rest.cast(), self.0.reserve - usable, libc::PROT_NONE), 0);
         }
         self.0.len.store(len, Ordering::SeqCst);
+        self.0.changes.fetch_add(1, Ordering::SeqCst);
     }
 
     /// A store on this file, for one user, on the machine's boot number one.
@@ -77,14 +87,26 @@ impl MemoryFile {
         self.open_on_boot(1, options)
     }
 
-    /// The same on another boot: what was not flushed before is not believed.
+    /// The same on another boot: what was not flushed before is not trusted.
     pub(crate) fn open_on_boot(&self, boot: u8, options: Options) -> zubilo::Result<Env> {
         Env::open_parts(Box::new(self.clone()), [boot; 16], options)
+    }
+
+    /// As [`open`](Self::open), with the lock file of a store at `path`.
+    pub(crate) fn open_beside(&self, path: &Path, options: Options) -> zubilo::Result<Env> {
+        Env::open_parts_shared(Box::new(self.clone()), path, [1; 16], options)
     }
 
     /// Where the map of the file starts, as a number.
     pub(crate) fn base(&self) -> usize {
         self.0.base as usize
+    }
+
+    /// Writes other bytes over those that are there, behind the back of the store.
+    pub(crate) fn restore(&self, bytes: &[u8]) {
+        self.set_len(bytes.len() as u64);
+        // SAFETY: `set_len` made these bytes usable; the test has no store open.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.base, bytes.len()) };
     }
 
     /// Changes bits of a byte behind the back of the store; nobody may be reading.
@@ -108,11 +130,16 @@ impl MemoryFile {
         self.0.fail_for.store(count, Ordering::SeqCst);
     }
 
-    /// No call fails from now on; tells whether one did.
+    /// No call fails from now on; returns whether one did.
     pub(crate) fn heal(&self) -> bool {
         let reached = self.0.calls.load(Ordering::SeqCst) > self.0.fail_at.load(Ordering::SeqCst);
         self.fail(i64::MAX, 0);
         reached
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn len(&self) -> u64 {
+        self.0.len.load(Ordering::SeqCst)
     }
 
     /// Flushes so far.
@@ -142,7 +169,7 @@ unsafe impl DataFile for MemoryFile {
     }
 
     fn reserved(&self) -> u64 {
-        RESERVE as u64
+        self.0.reserve as u64
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -152,6 +179,7 @@ unsafe impl DataFile for MemoryFile {
     fn write_at(&self, offset: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
         self.call()?;
         self.0.writes.fetch_add(1, Ordering::SeqCst);
+        self.0.changes.fetch_add(1, Ordering::SeqCst);
         let mut at = offset as usize;
         for buf in bufs {
             let len = self.0.len.load(Ordering::SeqCst) as usize;
@@ -165,7 +193,7 @@ unsafe impl DataFile for MemoryFile {
 
     fn grow(&self, new_len: u64, _zeroed_written: bool) -> io::Result<()> {
         self.call()?;
-        if new_len > RESERVE as u64 {
+        if new_len > self.0.reserve as u64 {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
         if new_len > self.0.len.load(Ordering::SeqCst) {
@@ -202,6 +230,10 @@ unsafe impl DataFile for MemoryFile {
 
     fn id(&self) -> FileId {
         FileId { device: 0, inode: self.0.base as u64 }
+    }
+
+    fn stamp(&self) -> Option<u64> {
+        Some(self.0.changes.load(Ordering::SeqCst))
     }
 
     fn path(&self) -> &Path {

@@ -9,56 +9,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+#[allow(unused_imports, reason = "other programs share this file and need less")]
+pub(crate) use support::{Rng, any_seed, number, rng, seed};
 use zubilo::{Env, Geometry, ReadTxn};
 
 /// Key and value of each record of a table.
 pub(crate) type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 /// All tables by name.
 pub(crate) type Model = BTreeMap<Vec<u8>, Records>;
-
-/// Random numbers that a seed repeats (xorshift64*).
-#[derive(Clone)]
-pub(crate) struct Rng(u64);
-
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Rng {
-        Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 11) % n.max(1)
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-
-    pub(crate) fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    pub(crate) fn bytes(&mut self, len: usize) -> Vec<u8> {
-        let first = self.next() as u8;
-        (0..len).map(|i| first.wrapping_add(i as u8)).collect()
-    }
-}
-
-/// The seed of a test: `ZUBILO_SEED`, if it is set.
-pub(crate) fn seed(default: u64) -> u64 {
-    number("ZUBILO_SEED", default)
-}
-
-/// A number of the environment.
-pub(crate) fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
-}
 
 /// A path in a fresh directory, which goes when the first of the pair is dropped.
 pub(crate) fn fresh() -> (tempfile::TempDir, PathBuf) {
@@ -102,7 +60,7 @@ pub(crate) fn within<T: Send + 'static>(
 }
 
 /// Runs what panics on purpose without its messages. Those of a test that fails meanwhile in another
-/// thread are missing too; that it fails is told.
+/// thread are missing too; that it fails is reported.
 pub(crate) fn without_panic_messages<T>(job: impl FnOnce() -> T) -> T {
     static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(|e| e.into_inner());
@@ -141,14 +99,4 @@ pub(crate) fn put_all<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         table.put(key, value).unwrap();
     }
     txn.commit().unwrap()
-}
-
-/// Random numbers from `ZUBILO_SEED` or the clock; the seed is printed, so that a failure can be
-/// repeated.
-pub(crate) fn rng() -> Rng {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seed = seed(now.unwrap().as_nanos() as u64);
-    // Shown by the test harness when the test fails.
-    println!("ZUBILO_SEED={seed}");
-    Rng::new(seed)
 }

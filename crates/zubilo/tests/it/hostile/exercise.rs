@@ -13,7 +13,7 @@ use crate::common::memory::MemoryFile;
 /// No damaged store of this size can show more records than this in one pass.
 const RECORDS_MAX: usize = 2_000_000;
 
-/// Tries all on a store; tells whether it could be opened.
+/// Tries all on a store; returns whether it could be opened.
 pub(super) fn all(file: &MemoryFile, rng: &mut Rng) -> bool {
     salvages(file.image());
     let verify = rng.pick(&[VerifyReads::Never, VerifyReads::Never, VerifyReads::FirstTouch]);

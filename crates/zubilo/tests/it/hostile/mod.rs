@@ -7,6 +7,9 @@
 mod damage;
 mod detection;
 mod exercise;
+mod greed;
+mod moved;
+mod rewritten;
 mod stores;
 
 use std::sync::atomic::{AtomicU64, Ordering};

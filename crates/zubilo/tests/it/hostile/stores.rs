@@ -7,7 +7,7 @@ use zubilo::{Durability, Env, KeyOrder, Options, TableOptions};
 use crate::common::memory::MemoryFile;
 use crate::common::{Rng, check};
 
-/// Each a file whose newest commit is steady: it is believed without a look at its pages.
+/// Each a file whose newest commit is steady: it is trusted without a look at its pages.
 pub(super) fn all() -> Vec<Vec<u8>> {
     static ALL: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     ALL.get_or_init(|| {

@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use zubilo::{Error, Options};
+use zubilo::{Durability, Error, Options};
 
-use super::{churn, store};
+use super::{churn, records, store};
 use crate::common::process::{Program, apart};
 use crate::common::{check, contents, fresh, put_all};
 
@@ -52,7 +52,7 @@ fn of_two_names_opened_at_once_one_is_refused() {
     check(&Options::new().open(&path).unwrap(), "at the end");
 }
 
-/// Those who have it open keep what they have; who comes by the name is told.
+/// Those who have it open keep what they have; who comes by the name gets an error.
 #[test]
 fn a_file_that_was_replaced_while_open_is_not_joined() {
     let _apart = apart();
@@ -152,4 +152,30 @@ fn a_lock_file_elsewhere_is_shared() {
     assert!(child.hear().contains("another lock file"));
     child.finish();
     assert_eq!(contents(&env.read().unwrap()).len(), 1);
+}
+
+/// A copy that was made while the store was written to: some pages are older than others. It is written over
+/// the bytes of the store itself, whose lock file stays.
+#[test]
+fn a_torn_copy_written_over_the_store_is_not_trusted() {
+    let _apart = apart();
+    let (_dir, path) = fresh();
+    let env = store(&path);
+    env.sync().unwrap();
+    let commits =
+        |fills: std::ops::Range<u8>| fills.for_each(|fill| _ = put_all(&env, "t", records(fill)));
+    commits(2..12);
+    let metas = fs::read(&path).unwrap()[..4 * 4096].to_vec();
+    commits(12..22);
+    let mut torn = fs::read(&path).unwrap();
+    torn[..metas.len()].copy_from_slice(&metas);
+    commits(22..30);
+    env.close_without_sync();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&torn, 0).unwrap();
+    drop(file);
+    // All of one commit, or an error.
+    if let Ok(env) = Options::new().durability(Durability::NoSync).open(&path) {
+        check(&env, "the commit that was trusted");
+    }
 }

@@ -6,6 +6,7 @@ mod files;
 mod mounts;
 mod opens;
 mod strangers;
+mod writers;
 
 use std::path::Path;
 

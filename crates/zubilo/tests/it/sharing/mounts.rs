@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use zubilo::{Error, Options};
 
@@ -175,22 +176,6 @@ fn a_reader_that_cannot_copy_a_file_up_is_refused() {
     reader.finish();
 }
 
-/// A read-only overlay is a medium that nobody writes.
-#[test]
-fn a_read_only_overlay_can_be_read() {
-    let _apart = apart();
-    if !may_mount("a_read_only_overlay_can_be_read") {
-        return;
-    }
-    let (dir, _) = fresh();
-    let command = overlay(dir.path(), ",ro");
-    store(&dir.path().join("lower/store")).close().unwrap();
-    let store = dir.path().join("merged/store");
-    let mut reader = Program::start_by(&words(&command), "sharing::child_keeps_slices", store);
-    assert_eq!(reader.hear(), "keeps 50");
-    reader.finish();
-}
-
 /// The same file under two folders, each with a lock file of its own.
 #[test]
 fn one_file_mounted_under_two_folders_is_one_store() {
@@ -219,4 +204,80 @@ fn one_file_mounted_under_two_folders_is_one_store() {
     assert!(matches!(Options::new().open(&path), Err(Error::Busy(_))));
     child.finish();
     check(&Options::new().open(&path).unwrap(), "at the end");
+}
+
+/// In a namespace of mounts: a medium that is read-only when its reader comes, and not for ever.
+#[test]
+#[ignore = "program: run by other tests"]
+fn child_reads_a_medium_that_becomes_writable() {
+    let Some(dir) = task() else { return };
+    let mount = |options: &str| {
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", options, "none"]).arg(&dir);
+        assert!(command.status().unwrap().success());
+    };
+    mount("rw");
+    let path = dir.join("store");
+    store(&path).close().unwrap();
+    mount("remount,ro");
+    let mut reader = Program::start("sharing::child_keeps_slices", &path);
+    assert_eq!(reader.hear(), "keeps 50");
+    mount("remount,rw");
+    // The first one keeps the snapshot that is on disk, whoever reads it.
+    let mut said = String::new();
+    for _ in 0..2 {
+        let mut writer = Program::start("sharing::child_writes", &path);
+        said = writer.hear();
+        if said == "open" {
+            writer.go();
+            assert_eq!(writer.hear(), "written");
+        }
+        writer.finish();
+    }
+    say(format!("the writer: {said}"));
+    reader.go();
+    say(reader.hear());
+    reader.finish();
+    let mut writer = Program::start("sharing::child_writes", &path);
+    say(writer.hear());
+    writer.finish();
+}
+
+/// As a system does that is brought up, and a device that is updated.
+#[test]
+fn a_reader_of_a_medium_that_becomes_writable_keeps_its_pages() {
+    let _apart = apart();
+    if !may_mount("a_reader_of_a_medium_that_becomes_writable_keeps_its_pages") {
+        return;
+    }
+    let (dir, _) = fresh();
+    let program = "sharing::mounts::child_reads_a_medium_that_becomes_writable";
+    let mut both = Program::start_by(&["unshare", "-m"], program, dir.path());
+    let said = both.hear();
+    assert_eq!(both.hear(), "changed 0", "{said}");
+    assert_eq!(both.hear(), "open", "once the reader has ended");
+    both.finish();
+}
+
+/// The layer below an overlay that nobody can write is a folder as any other.
+#[test]
+fn a_reader_on_a_read_only_overlay_keeps_its_pages_or_is_refused() {
+    let _apart = apart();
+    if !may_mount("a_reader_on_a_read_only_overlay_keeps_its_pages_or_is_refused") {
+        return;
+    }
+    let (dir, _) = fresh();
+    let command = overlay(dir.path(), ",ro");
+    let env = store(&dir.path().join("lower/store"));
+    let store = dir.path().join("merged/store");
+    let mut reader = Program::start_by(&words(&command), "sharing::child_keeps_slices", store);
+    let said = reader.hear();
+    if said.starts_with("refused") {
+        assert!(said.contains("overlay"), "{said}");
+    } else {
+        churn(&env);
+        reader.go();
+        assert_eq!(reader.hear(), "changed 0");
+    }
+    reader.finish();
 }

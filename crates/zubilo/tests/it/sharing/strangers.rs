@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use tempfile::TempDir;
 use zubilo::{Env, Error, Options};
 
 use super::store;
@@ -134,20 +135,27 @@ fn child_reads_as_nobody() {
     }
 }
 
+const NOBODY: &str = "sharing::strangers::child_reads_as_nobody";
+
+/// A store that a process without permission to write it reads.
+fn read_by_nobody() -> (TempDir, PathBuf, Program) {
+    let (dir, path) = fresh();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    store(&path).close().unwrap();
+    let lock = Options::default_lock_path(&path);
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o666)).unwrap();
+    let mut reader = Program::start(NOBODY, &path);
+    assert_eq!(reader.hear(), "found 1");
+    (dir, path, reader)
+}
+
 #[test]
 fn a_reader_without_permission_to_write_is_minded() {
     let _apart = apart();
     if !may_mount("a_reader_without_permission_to_write_is_minded") {
         return;
     }
-    let (dir, path) = fresh();
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    store(&path).close().unwrap();
-    let lock = Options::default_lock_path(&path);
-    fs::set_permissions(&lock, fs::Permissions::from_mode(0o666)).unwrap();
-    let program = "sharing::strangers::child_reads_as_nobody";
-    let mut reader = Program::start(program, &path);
-    assert_eq!(reader.hear(), "found 1");
+    let (dir, path, reader) = read_by_nobody();
     assert_eq!(mode_of(&path), 0o644);
     // By another name, which tells that it has several.
     let other = dir.path().join("other");
@@ -155,8 +163,50 @@ fn a_reader_without_permission_to_write_is_minded() {
     assert!(is_busy(Options::new().open(&other)), "the reader was not seen");
     Options::new().open(&path).unwrap().close().unwrap();
     reader.finish();
-    let mut reader = Program::start(program, &other);
+    let mut reader = Program::start(NOBODY, &other);
     let said = reader.hear();
     assert!(said.contains("several names") || said.contains("denied"), "{said}");
     reader.finish();
+}
+
+/// The data file is renamed under a reader, and its lock file is not, or that one is deleted.
+#[test]
+fn a_reader_without_permission_to_write_is_minded_after_a_rename() {
+    let _apart = apart();
+    if !may_mount("a_reader_without_permission_to_write_is_minded_after_a_rename") {
+        return;
+    }
+    let (dir, path, reader) = read_by_nobody();
+    fs::rename(Options::default_lock_path(&path), dir.path().join("aside")).unwrap();
+    assert!(is_busy(Options::new().open(&path)), "by a new lock file: the reader was not seen");
+    let other = dir.path().join("other");
+    fs::rename(&path, &other).unwrap();
+    for attempt in 0..2 {
+        assert!(is_busy(Options::new().open(&other)), "attempt {attempt}: the reader was not seen");
+    }
+    let mut second = Program::start(NOBODY, &other);
+    let said = second.hear();
+    assert!(said.contains("another lock file") || said.contains("denied"), "{said}");
+    second.finish();
+    reader.finish();
+    Options::new().open(&other).unwrap().close().unwrap();
+    // From now on it is the file's usual name: who may merely read it keeps nobody out.
+    let program = "sharing::strangers::child_holds_read_locks";
+    let mut stranger = Program::start(program, &other);
+    assert_eq!(stranger.hear(), "data true, lock false");
+    Options::new().open(&other).unwrap().close().unwrap();
+    stranger.finish();
+}
+
+/// What lies where the lock file should, and is none, is refused as it was found.
+#[test]
+fn a_file_that_is_no_lock_file_keeps_its_mode() {
+    let _apart = apart();
+    let (dir, path) = fresh();
+    let other = dir.path().join("notes");
+    fs::write(&other, "not a lock file").unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).unwrap();
+    let opened = Options::new().lock_path(&other).open(&path);
+    assert!(matches!(opened, Err(Error::NotAStore { .. })));
+    assert_eq!((mode_of(&other), fs::read(&other).unwrap().len()), (0o644, 15));
 }

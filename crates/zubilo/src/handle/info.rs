@@ -1,0 +1,52 @@
+//! What a store reports about itself.
+
+use crate::env::counters::EnvCounters;
+use crate::env::info::{EnvInfo, ReaderInfo};
+use crate::error::Result;
+
+use super::Env;
+
+impl Env {
+    /// State and size of the store.
+    pub fn info(&self) -> Result<EnvInfo> {
+        self.inner.info()
+    }
+
+    /// What this process has done with the store since it opened it: commits, pages, flushes, waits. Cheap
+    /// enough to be asked for at any time.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// let env = zubilo::Options::new().open(path)?;
+    /// let before = env.counters();
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// let done = env.counters().since(&before);
+    /// assert_eq!(done.commits, 1);
+    /// assert!(done.bytes_written >= 4096 && done.flushes >= 1);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
+    pub fn counters(&self) -> EnvCounters {
+        self.inner.counted()
+    }
+
+    /// The live read transactions of all processes.
+    pub fn readers(&self) -> Vec<ReaderInfo> {
+        self.inner.readers()
+    }
+
+    /// Ends a parked reader, of whatever process; see [`ReadTxn::park`](crate::ReadTxn::park). False if it is at
+    /// work, or has ended by itself: nothing can take pages from under a reader that looks at them.
+    pub fn expire_reader(&self, reader: &ReaderInfo) -> Result<bool> {
+        self.inner.expire_reader(reader)
+    }
+
+    /// Clears the slots of readers whose processes are gone, and gives their number. The writer
+    /// does so by itself when such a reader holds pages back.
+    pub fn clean_readers(&self) -> Result<u32> {
+        self.inner.clean_readers()
+    }
+}

@@ -1,0 +1,123 @@
+//! What is done to a whole store, as its users ask for it.
+
+use std::io::Write;
+use std::ops::RangeBounds;
+use std::path::Path;
+
+use crate::error::Result;
+use crate::maintenance::check::{self, CheckReport, PageVisit, SpaceInfo};
+use crate::maintenance::compact::{self, CompactOptions, CompactReport};
+use crate::maintenance::memory::{self, Residency, WarmUp};
+use crate::maintenance::{ScrubReport, copy};
+use crate::num::{PageNo, TxnId};
+use crate::txn::bounds_of;
+
+use super::Env;
+
+impl Env {
+    /// Checks the newest commit, all of it. `progress` gets pages done and pages in all from time
+    /// to time and stops the check by giving false.
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<CheckReport> {
+        check::run(&self.inner, progress, &mut |_| true)
+    }
+
+    /// Checks the newest commit as [`Env::check`] does and shows each page to `visit` on the way,
+    /// which stops the walk by giving false ([`Error::Stopped`](crate::Error::Stopped)).
+    pub fn walk_pages(&self, visit: &mut dyn FnMut(&PageVisit<'_>) -> bool) -> Result<CheckReport> {
+        check::run(&self.inner, &mut |_, _| true, visit)
+    }
+
+    /// How much of the file is free. Reads the free-space log, not the pages; needs no lock.
+    pub fn space(&self) -> Result<SpaceInfo> {
+        check::space(&self.inner)
+    }
+
+    /// Copies the newest commit to a new file, which must not exist. With `compact` free pages are
+    /// left out and pages are filled. The copy is on disk when this returns. `progress` gets
+    /// pages done and pages in all, and stops the copy by giving false ([`Error::Stopped`](crate::Error::Stopped)); what
+    /// an unfinished copy left behind is removed.
+    ///
+    /// All that is copied is verified. Damage is an error, and there is no copy then; what is left of a
+    /// damaged store [`Salvage`](crate::Salvage) brings out.
+    ///
+    /// Nobody may do more with the copy than with the store: its mode is that of the store, less the
+    /// process's mask; rights of the group only if the new file gets the same group.
+    pub fn copy_to_path(
+        &self,
+        path: impl AsRef<Path>,
+        compact: bool,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<TxnId> {
+        copy::to_path(&self.inner, path.as_ref(), compact, progress)
+    }
+
+    /// Streams a copy of the newest commit, to a pipe for example; otherwise as
+    /// [`Env::copy_to_path`].
+    pub fn copy_to_writer(
+        &self,
+        out: &mut dyn Write,
+        compact: bool,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<TxnId> {
+        copy::to_writer(&self.inner, out, compact, progress)
+    }
+
+    /// Makes the store smaller while it is used: pages are filled, what lies far out in the file is
+    /// moved to free places further down, and the tail is cut. The content stays as it is.
+    ///
+    /// The work is done in many small write transactions, so readers go on and other writers get their
+    /// turns; nothing is lost if it is interrupted, and it needs no more room in the file than two
+    /// steps. With [`crate::Durability::Lazy`] and [`crate::Durability::NoSync`] each step is followed by
+    /// [`Env::sync`]: what was replaced falls free only when its successor is on disk.
+    ///
+    /// `progress` gets pages looked at and about how many there will be, and ends the work by giving
+    /// false; what was done until then stays.
+    ///
+    /// A damaged page is not written anew: it ends the work with [`Error::Corrupted`](crate::Error::Corrupted).
+    pub fn compact(
+        &self,
+        options: &CompactOptions,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<CompactReport> {
+        compact::run(&self.inner, options, progress)
+    }
+
+    /// How much of the store is in memory, as the system reports. `visit` gets each page of the newest commit's
+    /// part of the file, free ones among them. Costs a system call for 64 Ki pages and reads nothing.
+    pub fn residency(&self, visit: &mut dyn FnMut(PageNo, bool)) -> Result<Residency> {
+        // The snapshot keeps the file from being cut.
+        let read = self.read()?;
+        memory::residency(&self.inner, read.root().end, visit)
+    }
+
+    /// Brings the whole store into memory; gives the number of pages. `progress` gets pages done and pages in
+    /// all, and stops the work by giving false ([`Error::Stopped`](crate::Error::Stopped)).
+    ///
+    /// Worth it before a store that fits into memory is asked at random: the disk then reads in order.
+    pub fn warm_up(&self, how: WarmUp, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<u64> {
+        let read = self.read()?;
+        memory::warm_all(&self.inner, read.root().end, how, progress)
+    }
+
+    /// Brings the records of `table` with keys inside `range` into memory, large values among them; gives the
+    /// number of pages. The pages on the way to the leaves are read. `progress` as in [`Env::warm_up`]; the pages
+    /// in all are those of the whole table.
+    pub fn warm_up_table<K: AsRef<[u8]>>(
+        &self,
+        table: impl AsRef<[u8]>,
+        range: impl RangeBounds<K>,
+        how: WarmUp,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<u64> {
+        let read = self.read()?;
+        let table = read.table(table)?;
+        memory::warm_table(&read, &table, &bounds_of(range), how, progress)
+    }
+
+    /// What the last check in the background found ([`Options::scrub`](crate::Options::scrub)); `None`
+    /// before the first has ended, and in a forked child.
+    pub fn scrub_report(&self) -> Option<ScrubReport> {
+        // In a forked child the thread that may have locked it is not there.
+        if self.inner.is_forked() { None } else { self.owner.scrubber.report() }
+    }
+}

@@ -1,0 +1,194 @@
+//! [`Env`], the handle on an open store: the way in from outside to all that the layers below do.
+//!
+//! One process opens a file once: a second open of the same file gives a handle on the same store
+//! (`registry`). The last handle ends the store's threads and flushes (`owner`). The other files here hold
+//! parts of the interface: `later` changes as futures, `info` what a store reports about itself,
+//! `maintenance` what is done to a whole store, `raw` what the C interface needs.
+
+mod info;
+pub(crate) mod later;
+mod maintenance;
+mod open;
+mod owner;
+pub(crate) mod raw;
+mod registry;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::env::options::{Durability, Options};
+use crate::env::{EnvInner, checkpoint};
+use crate::error::{Error, Result};
+use crate::platform::DataFile;
+use crate::txn::{ReadTxn, Reader, WriteTxn, group};
+
+use later::Update;
+use owner::Owner;
+
+/// An open store. Clones are handles on the same store; the last one closes it.
+#[derive(Clone)]
+pub struct Env {
+    pub(crate) inner: Arc<EnvInner>,
+    /// Transactions do not hold it.
+    owner: Arc<Owner>,
+}
+
+impl Env {
+    /// Opens the store at `path`, creating it if the options say so. The file's lock file lies
+    /// beside it, with `-lock` added to its name (a symbolic link is followed first; a file with
+    /// two names must be opened by one of them). A second open of the same file in one process
+    /// gives a handle on the same store, with the options of the first.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Env> {
+        open::open(path.as_ref(), options)
+    }
+
+    /// A store on a given file and system: for simulation.
+    #[doc(hidden)]
+    pub fn open_parts(data: Box<dyn DataFile>, boot_id: [u8; 16], options: Options) -> Result<Env> {
+        open::open_parts(data, None, boot_id, options)
+    }
+
+    /// As [`Env::open_parts`], with the lock file of a store at `path`: several stores opened on one
+    /// file and one path are as the handles of several processes.
+    #[doc(hidden)]
+    pub fn open_parts_shared(
+        data: Box<dyn DataFile>,
+        path: &Path,
+        boot_id: [u8; 16],
+        options: Options,
+    ) -> Result<Env> {
+        open::open_parts(data, Some(path), boot_id, options)
+    }
+
+    /// Begins a read transaction: a snapshot of the newest commit. Never waits.
+    pub fn read(&self) -> Result<ReadTxn> {
+        ReadTxn::begin(&self.inner)
+    }
+
+    /// For many short read transactions in one place: a [`Reader`] begins each of them faster.
+    pub fn reader(&self) -> Result<Reader> {
+        Reader::new(&self.inner)
+    }
+
+    /// Begins the write transaction; waits while another thread or process has it. The transaction
+    /// belongs to this thread. A second one in the same thread is [`Error::Busy`].
+    pub fn write(&self) -> Result<WriteTxn> {
+        WriteTxn::begin(&self.inner, true)?.ok_or(Error::Busy("the writer lock is taken"))
+    }
+
+    /// Begins the write transaction if no one else has it.
+    pub fn try_write(&self) -> Result<Option<WriteTxn>> {
+        WriteTxn::begin(&self.inner, false)
+    }
+
+    /// Runs `change` in a write transaction of its own and commits it. Calls that come while a
+    /// commit is under way are gathered: each runs in a nested transaction, and all share one
+    /// commit and one flush. An error or panic undoes its own closure's changes only.
+    ///
+    /// `change` may run on another thread (one that is waiting in `update` itself), where it gets
+    /// [`Error::Busy`] if it begins to write, or calls `update`: so does the `Drop` of what it holds.
+    /// What it gives is dropped on the caller's own thread, outside of the transaction and of all locks.
+    /// Nested levels that it opens end with it; it can neither end those of others nor commit.
+    ///
+    /// The error may be one of your own, as with [`WriteTxn::nested`]; a closure that ends with `Ok(..)` has to
+    /// say which: `Ok::<_, zubilo::Error>(..)`.
+    pub fn update<T, E, F>(&self, change: F) -> Result<T, E>
+    where
+        F: FnOnce(&mut WriteTxn) -> Result<T, E> + Send,
+        T: Send,
+        E: From<Error> + Send,
+    {
+        group::update(&self.inner, &self.owner.group, change)
+    }
+
+    /// As [`Env::update`] for code that must not block, with any executor: `change` is queued at once, a thread of
+    /// the store runs and commits it together with others, and the future ends with the commit. Dropping the
+    /// future does not take the change back; the last handle on the store waits for what is queued.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn block_on<F: Future>(future: F) -> F::Output {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// #     loop {
+    /// #         if let std::task::Poll::Ready(end) = future.as_mut().poll(&mut context) { return end; }
+    /// #         std::thread::yield_now();
+    /// #     }
+    /// # }
+    /// async fn rename(env: &zubilo::Env, id: u32, name: String) -> zubilo::Result<Option<Vec<u8>>> {
+    ///     env.update_async(move |txn| txn.table_or_create("names")?.replace(id.to_be_bytes(), name)).await
+    /// }
+    /// # let env = zubilo::Options::new().open(path).unwrap();
+    /// # assert_eq!(block_on(rename(&env, 7, "seven".into())).unwrap(), None);
+    /// # assert_eq!(block_on(rename(&env, 7, "sieben".into())).unwrap(), Some(b"seven".to_vec()));
+    /// ```
+    pub fn update_async<T, E, F>(&self, change: F) -> Update<T, E>
+    where
+        F: FnOnce(&mut WriteTxn) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        match self.inner.check_writable() {
+            Ok(()) => self.owner.update_later(change),
+            Err(error) => Update::refused(&self.inner, error.into()),
+        }
+    }
+
+    /// Makes everything committed so far durable. Waits for the disk, not for transactions.
+    pub fn sync(&self) -> Result<()> {
+        self.inner.check_alive()?;
+        checkpoint::checkpoint(&self.inner)
+    }
+
+    /// Makes what is committed durable and closes this handle. Dropping the last handle does the
+    /// same but cannot tell of an error.
+    pub fn close(self) -> Result<()> {
+        if self.inner.options.read_only { Ok(()) } else { self.sync() }
+    }
+
+    /// Closes this handle; if it is the last one, without making weak commits durable first.
+    pub fn close_without_sync(self) {
+        if Arc::strong_count(&self.owner) == 1 {
+            self.inner.close_without_sync.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// In a store opened with [`Durability::Sync`]: from now on commits of this process are as with
+    /// [`Durability::LAZY`], or durable again. What was committed before the change keeps its kind.
+    pub fn set_lazy(&self, lazy: bool) -> Result<()> {
+        self.inner.check_writable()?;
+        if lazy && self.inner.redo_bytes() > 0 {
+            return Err(Error::Invalid(
+                "the thread that flushes serves the redo log: open the store lazily",
+            ));
+        }
+        if lazy {
+            self.owner.start_flusher(Durability::LAZY_BOUNDS)?;
+        }
+        self.inner.lazy_now.store(lazy, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The data file's path.
+    pub fn path(&self) -> &Path {
+        self.inner.data.path()
+    }
+
+    /// The system's number for the open data file, for those who lock or examine it by their own
+    /// means. Nothing must be written through it.
+    pub fn descriptor(&self) -> Option<i32> {
+        self.inner.data.descriptor()
+    }
+
+    /// Bytes of a page.
+    pub fn page_size(&self) -> usize {
+        self.inner.page_size()
+    }
+
+    /// Longest key, in bytes.
+    pub fn max_key_len(&self) -> usize {
+        crate::page::max_key(self.inner.page_size())
+    }
+}

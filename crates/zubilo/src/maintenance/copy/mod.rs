@@ -1,0 +1,181 @@
+//! Hot copies: a snapshot becomes a store of its own while readers and the writer go on.
+//!
+//! `plain` copies the pages as they are, `compact` builds the trees anew without gaps. Both write
+//! strictly forward but for the metas, which come first in a stream and last in a file. The
+//! snapshot is pinned meanwhile; by the rule of births and deaths that holds back its own pages
+//! only, however long the copy takes.
+
+mod compact;
+mod plain;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::env::EnvInner;
+use crate::env::meta::{META_COUNT, Meta};
+use crate::error::{Error, Result};
+use crate::maintenance::check::verify;
+use crate::num::TxnId;
+use crate::platform::FileId;
+use crate::tree::build::PageSink;
+use crate::txn::pinned;
+
+/// Gets the number of pages done and of all pages; stops the work by giving false.
+type Progress<'p> = &'p mut dyn FnMut(u64, u64) -> bool;
+
+/// Copies to a new file, all or nothing.
+pub(crate) fn to_path(
+    env: &Arc<EnvInner>,
+    path: &Path,
+    compact: bool,
+    progress: Progress<'_>,
+) -> Result<TxnId> {
+    let file = create(env, path).map_err(Error::io_at("create", path))?;
+    let copied = copy_to_file(env, &file, path, compact, progress);
+    if copied.is_err() {
+        // The error that ended the copy says more than one of the removal could.
+        let _ = std::fs::remove_file(path);
+    }
+    copied
+}
+
+/// Streams a copy.
+pub(crate) fn to_writer(
+    env: &Arc<EnvInner>,
+    out: &mut dyn Write,
+    compact: bool,
+    progress: Progress<'_>,
+) -> Result<TxnId> {
+    let (txn, meta) = pinned(env)?;
+    let mut stream = Stream { out, at: META_COUNT, page_size: env.page_size() };
+    let failed = || Error::io("write the copy");
+    if compact {
+        // A stream starts with the meta, so the trees are laid out twice: once for the meta.
+        let compacted = compact::run(&txn, &meta, &mut Nowhere, &mut |_, _| true)?;
+        stream.out.write_all(&meta_pages(&compacted)).map_err(failed())?;
+        compact::run(&txn, &meta, &mut stream, progress)?;
+    } else {
+        // Verified first: what is in the stream cannot be taken back.
+        verify(&txn, &meta, &mut |done, all| progress(done, all * 2))?;
+        let meta = plain::meta(meta);
+        stream.out.write_all(&meta_pages(&meta)).map_err(failed())?;
+        plain::run(&txn, &meta, &mut stream, &mut |done, all| progress(all + done, all * 2))?;
+        stream.fill_to(meta.end)?;
+    }
+    stream.out.flush().map_err(failed())?;
+    Ok(txn.id())
+}
+
+/// Makes the file of a copy, with no more rights than those of the store's file.
+fn create(env: &EnvInner, path: &Path) -> io::Result<File> {
+    // What another file has that has its name now means nothing.
+    let ours = |m: &Metadata| FileId { device: m.dev(), inode: m.ino() } == env.data.id();
+    let source = fs::metadata(env.data.path()).ok().filter(ours);
+    let mode = source.as_ref().map_or(0o600, MetadataExt::mode) & 0o666 | 0o600;
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    if let Some(source) = source {
+        let new = file.metadata()?;
+        // To another group the rights mean nothing but what they are for all others.
+        let others = new.mode() & 0o007;
+        let tight = new.mode() & (0o707 | others << 3);
+        if new.gid() != source.gid() && new.mode() & 0o777 != tight & 0o777 {
+            file.set_permissions(Permissions::from_mode(tight & 0o777))?;
+        }
+    }
+    Ok(file)
+}
+
+fn copy_to_file(
+    env: &Arc<EnvInner>,
+    mut file: &File,
+    path: &Path,
+    compact: bool,
+    progress: Progress<'_>,
+) -> Result<TxnId> {
+    let (txn, meta) = pinned(env)?;
+    let mut sink = Sparse { file, path, page_size: env.page_size() };
+    let meta = if compact {
+        compact::run(&txn, &meta, &mut sink, progress)?
+    } else {
+        let meta = plain::meta(meta);
+        plain::run(&txn, &meta, &mut sink, &mut |done, all| progress(done, all * 2))?;
+        // The pages are in memory now if there is room; without its meta the copy is none yet.
+        verify(&txn, &meta, &mut |done, all| progress(all + done.min(all), all * 2))?;
+        progress(meta.end * 2, meta.end * 2);
+        meta
+    };
+    let io = |op| Error::io_at(op, path);
+    file.set_len(meta.end << env.shift).map_err(io("set the length of"))?;
+    file.sync_all().map_err(io("flush"))?;
+    file.seek(SeekFrom::Start(0)).map_err(io("write"))?;
+    file.write_all(&meta_pages(&meta)).map_err(io("write"))?;
+    file.sync_all().map_err(io("flush"))?;
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory)
+        .and_then(|d| d.sync_all())
+        .map_err(Error::io_at("flush the directory", directory))?;
+    Ok(txn.id())
+}
+
+/// The meta pages of a copy: the meta and empty ones.
+fn meta_pages(meta: &Meta) -> Vec<u8> {
+    let mut pages = meta.encode().to_vec();
+    pages.resize((META_COUNT as usize) << meta.page_shift, 0);
+    pages
+}
+
+/// Takes pages and keeps none: for finding out where everything will be.
+struct Nowhere;
+
+impl PageSink for Nowhere {
+    fn pages(&mut self, _first: u64, _bytes: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Pages to a stream; pages that are left out become zeros.
+struct Stream<'o> {
+    out: &'o mut dyn Write,
+    at: u64,
+    page_size: usize,
+}
+
+impl Stream<'_> {
+    fn fill_to(&mut self, page: u64) -> Result<()> {
+        let zeros = [0; 65536];
+        let zeros = zeros.get(..self.page_size).unwrap_or_default();
+        while self.at < page {
+            self.out.write_all(zeros).map_err(Error::io("write the copy"))?;
+            self.at += 1;
+        }
+        Ok(())
+    }
+}
+
+impl PageSink for Stream<'_> {
+    fn pages(&mut self, first: u64, bytes: &[u8]) -> Result<()> {
+        self.fill_to(first)?;
+        self.at += (bytes.len() / self.page_size) as u64;
+        self.out.write_all(bytes).map_err(Error::io("write the copy"))
+    }
+}
+
+/// Pages to a file; pages that are left out become holes.
+struct Sparse<'f> {
+    file: &'f File,
+    path: &'f Path,
+    page_size: usize,
+}
+
+impl PageSink for Sparse<'_> {
+    fn pages(&mut self, first: u64, bytes: &[u8]) -> Result<()> {
+        use std::os::unix::fs::FileExt;
+        let at = first * self.page_size as u64;
+        self.file.write_all_at(bytes, at).map_err(Error::io_at("write", self.path))
+    }
+}

@@ -1,0 +1,90 @@
+//! The parts of a commit's time, measured in each: the clock is read some eight times.
+
+use std::time::{Duration, Instant};
+
+use crate::env::counters::CommitSums;
+use crate::num::TxnId;
+
+/// Where the time of a commit went, and what it wrote: see
+/// [`WriteTxn::commit_with_report`](crate::WriteTxn::commit_with_report).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommitReport {
+    /// The commit.
+    pub txn: TxnId,
+    /// Pages that the commit wrote, without those of the free-space log and those written before it.
+    pub pages: u64,
+    /// Pages that the transaction copied to change them.
+    pub pages_copied: u64,
+    /// Splits of pages.
+    pub pages_split: u64,
+    /// Pages joined with a neighbour.
+    pub pages_merged: u64,
+    /// Pages written before the commit, because the transaction outgrew its memory.
+    pub pages_spilled: u64,
+    /// Runs that the transaction wrote: extents of neighbouring pages.
+    pub runs: u64,
+    /// Bytes that the commit wrote.
+    pub bytes: u64,
+    /// Flushes that the commit waited for.
+    pub flushes: u32,
+    /// Descriptors of tables, a look at the readers, cleaning of windows.
+    pub prepare: Duration,
+    /// Places for the pages, checksums, references.
+    pub layout: Duration,
+    /// Pages handed to the kernel.
+    pub write: Duration,
+    /// The free-space log, laid out and written.
+    pub log: Duration,
+    /// Waits for the disk.
+    pub flush: Duration,
+    /// The meta written, the root published, the tail of the file cut.
+    pub publish: Duration,
+    /// The check that [`Options::audit`](crate::Options::audit) asks for.
+    pub audit: Duration,
+}
+
+impl CommitReport {
+    /// The whole time of the commit.
+    pub fn whole(&self) -> Duration {
+        self.prepare + self.layout + self.write + self.log + self.flush + self.publish + self.audit
+    }
+}
+
+impl CommitReport {
+    /// As the store's counters take it.
+    pub(super) fn sums(&self) -> CommitSums {
+        CommitSums {
+            copied: self.pages_copied,
+            split: self.pages_split,
+            merged: self.pages_merged,
+            spilled: self.pages_spilled,
+            pages: self.pages,
+            runs: self.runs,
+            bytes: self.bytes,
+            times: [self.prepare, self.layout, self.write, self.log, self.flush, self.publish],
+        }
+    }
+}
+
+/// Sorts the time of the running commit into the parts of its report.
+#[derive(Default)]
+pub(super) struct CommitClock {
+    pub(super) report: CommitReport,
+    last: Option<Instant>,
+}
+
+impl CommitClock {
+    /// A commit begins.
+    pub(super) fn start(&mut self) {
+        *self = CommitClock { last: Some(Instant::now()), ..CommitClock::default() };
+    }
+
+    /// The time since the last call is of this part.
+    pub(super) fn lap(&mut self, part: impl FnOnce(&mut CommitReport) -> &mut Duration) {
+        let now = Instant::now();
+        if let Some(last) = self.last.replace(now) {
+            *part(&mut self.report) += now - last;
+        }
+    }
+}
