@@ -4,47 +4,17 @@
 # missing is installed. Where there is none and none can be had this says so loudly and succeeds.
 set -u
 cd "$(dirname "$0")" || exit 1
-. ../../tools/steps.sh
-
-# version HOME: the JDK's main version, if there is one.
-version() {
-    [ -x "$1/bin/javac" ] && sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$1/release" 2>/dev/null
-}
-
-# find_jdk LOW HIGH: a JDK whose version lies between.
-find_jdk() {
-    local home found
-    for home in "${JDK17_HOME:-}" "${JAVA_HOME:-}" /usr/lib/jvm/*; do
-        [ -n "$home" ] || continue
-        found=$(version "$home")
-        if [ -n "$found" ] && [ "$found" -ge "$1" ] && [ "$found" -le "$2" ]; then
-            echo "$home"
-            return 0
-        fi
-    done
-    return 1
-}
-
-# install PACKAGE...: tries each until one works.
-install() {
-    command -v apt-get >/dev/null || return 1
-    local package
-    for package in "$@"; do
-        install_packages "$package" >/dev/null 2>&1 && return 0
-    done
-    return 1
-}
+. ./jdk.sh
 
 skip() {
     echo "SKIPPED: the Java package was NOT tested: $1"
     exit 0
 }
 
-command -v mvn >/dev/null || install maven
-command -v mvn >/dev/null || skip "Maven cannot be installed"
-find_jdk 22 99 >/dev/null || install openjdk-25-jdk-headless openjdk-24-jdk-headless openjdk-23-jdk-headless openjdk-22-jdk-headless
+ensure_maven || skip "Maven cannot be installed"
+ensure_new_jdk
 jdk=$(find_jdk 22 99) || skip "no JDK of 22 or newer, which builds it, can be installed; name one by JAVA_HOME"
-find_jdk 17 21 >/dev/null || install openjdk-17-jdk-headless openjdk-21-jdk-headless
+ensure_jdk 17 21 openjdk-17-jdk-headless openjdk-21-jdk-headless
 old=$(find_jdk 17 21) || echo "SKIPPED: no JDK of 17 to 21: only tested on $jdk"
 
 set -e

@@ -2,9 +2,9 @@
 
     python bench.py [--records 1000000] [--json FILE] [ENGINE...]
 
-One table of records with keys of 16 bytes and values of 100 bytes, the same for all. Every figure is the best of
-several rounds, after one that is not counted; engines take turns. Reads come from memory. What an engine cannot
-do stays empty. Needs `pip install lmdb diskcache plyvel rocksdict`; what is missing is left out.
+One table of records with keys of 16 bytes and values of 100 bytes, the same for all. Engines take turns. Figures are
+medians of several rounds after one that is not counted, with the least and the greatest. Reads come from memory.
+What an engine cannot do stays empty. Needs `pip install lmdb diskcache plyvel rocksdict`; what is missing is left out.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import random
 import shelve
 import shutil
 import sqlite3
+import statistics
 import sys
 import tempfile
 import threading
@@ -29,6 +30,7 @@ from importlib import metadata
 KEY_COUNT = 100_000
 BATCH = 1000
 DURABLE = 200
+LOADED = 300_000
 
 
 def key_of(n: int) -> bytes:
@@ -51,7 +53,7 @@ class Engine:
 
     @contextlib.contextmanager
     def reading(self):
-        """Gives functions: get(key), get_many(keys) or None, items()."""
+        """Gives functions: get(key), get_many(keys) or None, items(), keys()."""
         raise NotImplementedError
 
     def load(self, pairs) -> None:
@@ -78,7 +80,7 @@ class Zubilo(Engine):
     def reading(self):
         with self.open() as env, env.read() as r:
             t = r.table("t")
-            yield t.get, t.get_many, t.items
+            yield t.get, t.get_many, t.items, t.keys
 
     def load(self, pairs):
         with self.open() as env:
@@ -106,7 +108,7 @@ class PyLmdb(Engine):
         env = self.open()
         with env.begin() as txn:
             cursor = txn.cursor()
-            yield txn.get, cursor.getmulti, lambda: iter(txn.cursor())
+            yield txn.get, cursor.getmulti, lambda: iter(txn.cursor()), lambda: txn.cursor().iternext(values=False)
         env.close()
 
     def load(self, pairs):
@@ -148,7 +150,8 @@ class Sqlite(Engine):
             places = ",".join("?" * len(keys))
             return dict(db.execute(f"select k, v from t where k in ({places})", keys))
 
-        yield get, get_many, lambda: db.execute("select k, v from t order by k")
+        items, keys = "select k, v from t order by k", "select k from t order by k"
+        yield get, get_many, lambda: db.execute(items), lambda: db.execute(keys)
         db.close()
 
     def load(self, pairs):
@@ -177,7 +180,7 @@ class DiskCache(Engine):
     @contextlib.contextmanager
     def reading(self):
         with self.open() as cache:
-            yield cache.get, None, lambda: ((key, cache[key]) for key in cache)
+            yield cache.get, None, lambda: ((key, cache[key]) for key in cache), cache.iterkeys
 
     def load(self, pairs):
         with self.open() as cache:
@@ -199,7 +202,7 @@ class Plyvel(Engine):
     @contextlib.contextmanager
     def reading(self):
         db = self.open()
-        yield db.get, None, lambda: db.iterator()
+        yield db.get, None, lambda: db.iterator(), lambda: db.iterator(include_value=False)
         db.close()
 
     def load(self, pairs):
@@ -230,7 +233,7 @@ class RocksDict(Engine):
     @contextlib.contextmanager
     def reading(self):
         db = self.open()
-        yield db.get, db.get, db.items
+        yield db.get, db.get, db.items, db.keys
         db.close()
 
     def load(self, pairs):
@@ -264,7 +267,7 @@ class Dbm(Engine):
     @contextlib.contextmanager
     def reading(self):
         with dbm.open(self.path(), "r") as db:
-            yield db.get, None, lambda: ((key, db[key]) for key in db.keys())
+            yield db.get, None, lambda: ((key, db[key]) for key in db.keys()), db.keys
 
     def load(self, pairs):
         with dbm.open(self.path(), "c") as db:
@@ -279,7 +282,7 @@ class Shelve(Engine):
     def reading(self):
         with shelve.open(self.path(), "r") as db:
             get = db.get
-            yield (lambda key: get(key.decode())), None, db.items
+            yield (lambda key: get(key.decode())), None, db.items, db.keys
 
     def load(self, pairs):
         with shelve.open(self.path(), "c") as db:
@@ -315,7 +318,7 @@ def get_all(get, keys):
 
 def read_in_process(cls, folder, keys, barrier):
     """What one of several reading processes does; opening is not counted."""
-    with cls(folder).reading() as (get, _, _):
+    with cls(folder).reading() as (get, *_):
         get_all(get, keys[:1000])
         barrier.wait()
         get_all(get, keys)
@@ -349,39 +352,87 @@ def threads(get, keys) -> float:
     return timed(work, 4 * len(keys))
 
 
-def measure_reads(engines, keys, records, rounds, rows):
+class Figures:
+    """Rates of rows and engines, one a round."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, list[float]]] = {}
+
+    def note(self, row: str, engine: Engine, rate: float) -> None:
+        self.rows.setdefault(row, {}).setdefault(engine.name, []).append(rate)
+
+
+def measure_writes(engines, pairs, turn, figures):
+    """Into stores of their own, which are gone afterwards."""
+    for engine in engines:
+        folder = tempfile.mkdtemp(dir=engine.folder)
+        fresh = type(engine)(folder)
+        rate = timed(lambda fresh=fresh: fresh.load(pairs), len(pairs))
+        if turn:
+            figures.note(f"put {len(pairs):,} in batches, any order", engine, rate)
+        if turn and type(engine).put_durably is not Engine.put_durably:
+            singles = [(b"durable-%08d" % n, b"v" * 100) for n in range(DURABLE)]
+            rate = timed(lambda fresh=fresh, singles=singles: fresh.put_durably(singles), DURABLE)
+            figures.note("durable puts one by one", engine, rate)
+        shutil.rmtree(folder)
+
+
+def measure_reads(engines, keys, records, turn, figures):
     hot = (keys[:BATCH] * (len(keys) // BATCH + 1))[: len(keys)]
     groups = [keys[i : i + BATCH] for i in range(0, len(keys), BATCH)]
+    for engine in engines:
+        with engine.reading() as (get, get_many, items, all_keys):
 
-    def note(row, engine, rate):
-        rows.setdefault(row, {})
-        rows[row][engine.name] = max(rate, rows[row].get(engine.name, 0))
+            def scan():
+                n = 0
+                for _key, _value in items():
+                    n += 1
+                assert n >= records, n
 
-    for turn in range(rounds + 1):
-        for engine in engines:
-            with engine.reading() as (get, get_many, items):
+            def scan_keys():
+                n = 0
+                for _key in all_keys():
+                    n += 1
+                assert n >= records, n
 
-                def scan():
-                    n = 0
-                    for _key, _value in items():
-                        n += 1
-                    assert n >= records, n
+            works = [
+                ("get one by one", lambda: get_all(get, keys), len(keys)),
+                ("get one by one, 1,000 hot keys", lambda: get_all(get, hot), len(keys)),
+                (f"get {BATCH:,} at once", lambda: [get_many(g) for g in groups], len(keys)),
+                ("iterate keys and values", scan, records),
+                ("iterate keys", scan_keys, records),
+            ]
+            for row, work, count in works:
+                if " at once" in row and not get_many:
+                    continue
+                rate = timed(work, count)
+                if turn:
+                    figures.note(row, engine, rate)
+            if turn and engine.name not in ("dbm", "shelve"):
+                figures.note("4 reading threads", engine, threads(get, keys))
+        if turn and engine.shares:
+            figures.note("4 reading processes", engine, processes(type(engine), engine.folder, keys))
 
-                works = [
-                    ("get one by one", lambda: get_all(get, keys), len(keys)),
-                    ("get one by one, 1,000 hot keys", lambda: get_all(get, hot), len(keys)),
-                    ("iterate", scan, records),
-                ]
-                if get_many:
-                    works.append((f"get {BATCH} at once", lambda: [get_many(g) for g in groups], len(keys)))
-                for row, work, count in works:
-                    rate = timed(work, count)
-                    if turn:
-                        note(row, engine, rate)
-                if turn and engine.name not in ("dbm", "shelve"):
-                    note("4 reading threads", engine, threads(get, keys))
-            if turn and engine.shares:
-                note("4 reading processes", engine, processes(type(engine), engine.folder, keys))
+
+def found(names, folder) -> list[Engine]:
+    """The engines of these names, or all, that are installed."""
+    engines = []
+    for cls in ENGINES:
+        if names and cls.name not in names:
+            continue
+        version = "with Python"
+        if cls is Sqlite:
+            version = sqlite3.sqlite_version
+        if cls.package:
+            try:
+                version = metadata.version(cls.package)
+                __import__(cls.package)
+            except ImportError:
+                print(f"{cls.name}: not installed", file=sys.stderr)
+                continue
+        print(f"{cls.name} {version}", file=sys.stderr)
+        engines.append(cls(folder))
+    return engines
 
 
 def main() -> None:
@@ -393,55 +444,45 @@ def main() -> None:
     parser.add_argument("engines", nargs="*", help=", ".join(e.name for e in ENGINES))
     options = parser.parse_args()
     folder = tempfile.mkdtemp(dir=options.folder)
-    rows: dict[str, dict[str, float]] = {}
-    engines = []
+    figures = Figures()
     rng = random.Random(1)
     values = [rng.randbytes(100) for _ in range(1000)]
     order = list(range(options.records))
     rng.shuffle(order)
+    pairs = [(key_of(n), values[n % 1000]) for n in order]
+    keys = [key_of(rng.randrange(options.records)) for _ in range(KEY_COUNT)]
     try:
-        for cls in ENGINES:
-            if options.engines and cls.name not in options.engines:
-                continue
-            if cls.package:
-                try:
-                    version = metadata.version(cls.package)
-                    __import__(cls.package)
-                except ImportError:
-                    print(f"{cls.name}: not installed", file=sys.stderr)
-                    continue
-            else:
-                version = "with Python"
-            engine = cls(folder)
-            pairs = [(key_of(n), values[n % 1000]) for n in order]
-            rate = timed(lambda engine=engine, pairs=pairs: engine.load(pairs), len(pairs))
-            rows.setdefault("put in batches of 100,000, any order", {})[cls.name] = rate
-            fresh = [(b"durable-%08d" % n, b"v" * 100) for n in range(DURABLE)]
-            if cls.put_durably is not Engine.put_durably:
-                rate = timed(lambda engine=engine, fresh=fresh: engine.put_durably(fresh), DURABLE)
-                rows.setdefault("durable puts one by one", {})[cls.name] = rate
-            engines.append(engine)
-            print(f"{cls.name} {version}: loaded", file=sys.stderr)
-        keys = [key_of(rng.randrange(options.records)) for _ in range(KEY_COUNT)]
-        measure_reads(engines, keys, options.records, options.rounds, rows)
+        engines = found(options.engines, folder)
+        for engine in engines:
+            engine.load(pairs)
+        for turn in range(options.rounds + 1):
+            measure_reads(engines, keys, options.records, turn, figures)
+            measure_writes(engines, pairs[:LOADED], turn, figures)
     finally:
         shutil.rmtree(folder)
-    report(rows, engines, options)
+    report(figures.rows, [engine.name for engine in engines], options)
 
 
-def report(rows, engines, options) -> None:
-    names = [engine.name for engine in engines]
+def report(rows, names, options) -> None:
     gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    print(f"Python {platform.python_version()}{'' if gil else ' without GIL'}; thousand operations a second\n")
-    print("| | " + " | ".join(names) + " |")
+    print(f"Python {platform.python_version()}{'' if gil else ' without GIL'}; thousand operations a second, ", end="")
+    print(f"medians of {options.rounds} rounds, least and greatest\n")
+    print("| row | " + " | ".join(names) + " |")
     print("|---|" + "---|" * len(names))
+
+    def text(rate: float) -> str:
+        return f"{rate / 1000:,.0f}" if rate >= 10_000 else f"{rate / 1000:.2f}"
+
     for row, rates in rows.items():
-        best = max(rates.values())
+        best = max(statistics.median(all_of) for all_of in rates.values())
         cells = []
         for name in names:
-            rate = rates.get(name)
-            text = "" if rate is None else f"{rate / 1000:,.0f}" if rate >= 10_000 else f"{rate / 1000:.2f}"
-            cells.append(f"**{text}**" if rate == best else text)
+            if name not in rates:
+                cells.append("")
+                continue
+            middle = statistics.median(rates[name])
+            shown = f"**{text(middle)}**" if middle == best else text(middle)
+            cells.append(f"{shown} ({text(min(rates[name]))} to {text(max(rates[name]))})")
         print(f"| {row} | " + " | ".join(cells) + " |")
     if options.json:
         with open(options.json, "w") as file:

@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::codec::wrong_type;
+use crate::errors::OrRaise;
+use crate::memory;
 
 /// Bytes of an object, which lives at least as long.
 pub(crate) enum Bytes<'a> {
@@ -56,7 +58,8 @@ fn copy_of(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     };
     // SAFETY: the buffer is held; nobody else runs meanwhile but threads of a build without GIL,
     // where a program that changes a buffer while it stores it gets a mixture.
-    Ok(unsafe { std::slice::from_raw_parts(buffer.start(), buffer.len()) }.to_vec())
+    let bytes = unsafe { std::slice::from_raw_parts(buffer.start(), buffer.len()) };
+    memory::copy(bytes).or_raise()
 }
 
 /// A buffer that an object lends.

@@ -6,9 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use zubilo::WriteTable as EngineTable;
 
-use crate::buffer::{Bytes, bytes_like};
+use crate::buffer::bytes_like;
 use crate::errors::{OrRaise, internal};
 use crate::look::Span;
+use crate::memory;
 use crate::park;
 use crate::table::{Source, Table, WriteTable, Writing};
 
@@ -87,10 +88,7 @@ impl Batch {
                 return Ok(place);
             }
             let start = self.copies.len();
-            match bytes_like(object)? {
-                Bytes::Borrowed(bytes) => self.copies.extend_from_slice(bytes),
-                Bytes::Owned(bytes) => self.copies.extend_from_slice(&bytes),
-            }
+            memory::append(&mut self.copies, &bytes_like(object)?)?;
             return Ok(Place::Copied(start, self.copies.len()));
         }
         let start = self.copies.len();
@@ -198,7 +196,7 @@ impl WriteTable {
         WriteTable::__setitem__(slf, key, value)
     }
 
-    /// Stores `value` under `key` if there is none yet, and tells whether it did.
+    /// Stores `value` under `key` if there is none yet, and returns whether it did.
     fn insert(
         slf: PyRef<'_, Self>,
         key: &Bound<'_, PyAny>,
@@ -209,7 +207,7 @@ impl WriteTable {
         change(table, |t| t.insert(&*key, &*value))
     }
 
-    /// Adds `value` to those under `key`, in a table of many values, and tells whether it is new.
+    /// Adds `value` to those under `key`, in a table of many values, and returns whether it is new.
     fn add(
         slf: PyRef<'_, Self>,
         key: &Bound<'_, PyAny>,
@@ -220,14 +218,14 @@ impl WriteTable {
         change(table, |t| t.insert_value(&*key, &*value))
     }
 
-    /// Removes `key` with all its values, and tells whether it was there.
+    /// Removes `key` with all its values, and returns whether it was there.
     fn delete(slf: PyRef<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let table = slf.as_super();
         let key = table.key_bytes(key)?;
         change(table, |t| t.delete(&*key))
     }
 
-    /// Removes one `value` of those under `key`, and tells whether it was there.
+    /// Removes one `value` of those under `key`, and returns whether it was there.
     fn remove(
         slf: PyRef<'_, Self>,
         key: &Bound<'_, PyAny>,
@@ -261,7 +259,7 @@ impl WriteTable {
     fn popitem<'py>(slf: PyRef<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, table) = (slf.py(), slf.as_super());
         let last = change(table, |t| {
-            let last = t.last()?.map(|(key, value)| (key.to_vec(), value.to_vec()));
+            let last = t.last()?.map(memory::copy_pair).transpose()?;
             if let Some((key, value)) = &last {
                 t.delete_value(key, value)?;
             }
@@ -282,7 +280,7 @@ impl WriteTable {
         let (py, table) = (slf.py(), slf.as_super());
         let (key, value) = (table.key_bytes(key)?, table.value_bytes(default)?);
         let there = change(table, |t| {
-            let there = t.get(&*key)?.map(<[u8]>::to_vec);
+            let there = t.get(&*key)?.map(memory::copy).transpose()?;
             if there.is_none() {
                 t.put(&*key, &*value)?;
             }

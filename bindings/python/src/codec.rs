@@ -6,11 +6,15 @@ use pyo3::exceptions::{PyTypeError, PyUnicodeDecodeError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{IntoPyDict, PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple, PyType};
 use zubilo::KeyOrder;
 
 use crate::buffer::bytes_like;
 use crate::errors::raise;
+use crate::memory;
+
+/// How deep tuples nest at most: types are walked by recursion, and a damaged store may say anything.
+const DEPTH: usize = 16;
 
 /// A type of keys or values.
 #[derive(Debug)]
@@ -54,6 +58,10 @@ fn no_kind(what: &str) -> PyErr {
 impl Kind {
     /// From what a program says: a Python type, a name, a tuple of these, an array's description.
     pub(crate) fn from_spec(spec: &Bound<'_, PyAny>) -> PyResult<Kind> {
+        Kind::from_spec_at(spec, 0)
+    }
+
+    fn from_spec_at(spec: &Bound<'_, PyAny>, depth: usize) -> PyResult<Kind> {
         if let Ok(ty) = spec.cast::<PyType>() {
             let py = spec.py();
             let known = [
@@ -70,9 +78,11 @@ impl Kind {
             let name = name.to_str()?;
             return Kind::from_name(name).ok_or_else(|| no_kind(&format!("{name:?}")));
         } else if let Ok(parts) = spec.cast::<PyTuple>() {
-            return Kind::of_parts(
-                parts.iter().map(|part| Kind::from_spec(&part)).collect::<PyResult<_>>()?,
-            );
+            if depth == DEPTH {
+                return Err(PyTypeError::new_err(format!("tuples nest {DEPTH} deep at most")));
+            }
+            let part = |part: Bound<'_, PyAny>| Kind::from_spec_at(&part, depth + 1);
+            return Kind::of_parts(parts.iter().map(part).collect::<PyResult<_>>()?);
         } else if spec.hasattr(intern!(spec.py(), "dtype"))?
             && spec.hasattr(intern!(spec.py(), "shape"))?
         {
@@ -123,10 +133,17 @@ impl Kind {
     /// From the name as a store notes it, which may go on with more; none for types of other
     /// languages.
     pub(crate) fn from_tag(tag: &str) -> Option<(Kind, &str)> {
+        Kind::from_tag_at(tag, 0)
+    }
+
+    fn from_tag_at(tag: &str, depth: usize) -> Option<(Kind, &str)> {
         if let Some(mut rest) = tag.strip_prefix('(') {
+            if depth == DEPTH {
+                return None;
+            }
             let mut parts = Vec::new();
             loop {
-                let (part, after) = Kind::from_tag(rest)?;
+                let (part, after) = Kind::from_tag_at(rest, depth + 1)?;
                 parts.push(part);
                 match (after.strip_prefix(','), after.strip_prefix(')')) {
                     (Some(after), _) => rest = after,
@@ -218,8 +235,8 @@ impl Kind {
     /// Appends the encoding of an object.
     pub(crate) fn encode(&self, object: &Bound<'_, PyAny>, into: &mut Vec<u8>) -> PyResult<()> {
         match self {
-            Kind::Bytes => into.extend_from_slice(&bytes_like(object)?),
-            Kind::Str => into.extend_from_slice(text(object)?.to_str()?.as_bytes()),
+            Kind::Bytes => memory::append(into, &bytes_like(object)?)?,
+            Kind::Str => memory::append(into, text(object)?.to_str()?.as_bytes())?,
             Kind::Tuple(parts) => {
                 let values = tuple(object, parts.len())?;
                 let (last, front) = parts.split_last().ok_or_else(|| no_kind("()"))?;
@@ -233,12 +250,12 @@ impl Kind {
             Kind::Json => {
                 let json = object.py().import(intern!(object.py(), "zubilo._types"))?;
                 let text = json.call_method1(intern!(object.py(), "to_json"), (object,))?;
-                into.extend_from_slice(text.cast::<PyString>()?.to_str()?.as_bytes());
+                memory::append(into, text.cast::<PyString>()?.to_str()?.as_bytes())?;
             }
             Kind::Pickle => {
                 let pickle = object.py().import(intern!(object.py(), "pickle"))?;
                 let bytes = pickle.call_method1(intern!(object.py(), "dumps"), (object, 5))?;
-                into.extend_from_slice(bytes.cast::<PyBytes>()?.as_bytes());
+                memory::append(into, bytes.cast::<PyBytes>()?.as_bytes())?;
             }
             Kind::Array(array) => array.encode(object, into)?,
             fixed => fixed.encode_number(object, into)?,
@@ -325,7 +342,7 @@ impl Kind {
     /// The object that the bytes stand for; of an array a copy.
     pub(crate) fn decode<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Kind::Bytes => Ok(PyBytes::new(py, bytes).into_any()),
+            Kind::Bytes => Ok(memory::object(py, bytes)?.into_any()),
             Kind::Str => string(py, bytes),
             Kind::Json => {
                 let json = py.import(intern!(py, "zubilo._types"))?;
@@ -333,9 +350,9 @@ impl Kind {
             }
             Kind::Pickle => {
                 let pickle = py.import(intern!(py, "pickle"))?;
-                pickle.call_method1(intern!(py, "loads"), (PyBytes::new(py, bytes),))
+                pickle.call_method1(intern!(py, "loads"), (memory::object(py, bytes)?,))
             }
-            Kind::Array(array) => array.over(&PyBytes::new(py, bytes).into_any(), bytes.len()),
+            Kind::Array(array) => array.over(memory::object(py, bytes)?.as_any(), bytes.len()),
             part => {
                 let mut rest = bytes;
                 let object = part.decode_part(py, &mut rest, true)?;
@@ -353,7 +370,7 @@ impl Kind {
     ) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Kind::Bytes | Kind::Str if is_last => self.decode(py, std::mem::take(bytes)),
-            Kind::Bytes => Ok(PyBytes::new(py, &unescape(bytes)?).into_any()),
+            Kind::Bytes => Ok(memory::object(py, &unescape(bytes)?)?.into_any()),
             Kind::Str => string(py, &unescape(bytes)?),
             Kind::Tuple(parts) => {
                 let mut values = Vec::with_capacity(parts.len());
@@ -447,7 +464,8 @@ impl ArrayKind {
     fn encode(&self, object: &Bound<'_, PyAny>, into: &mut Vec<u8>) -> PyResult<()> {
         let py = object.py();
         let numpy = py.import(intern!(py, "numpy"))?;
-        let array = numpy.call_method1(intern!(py, "ascontiguousarray"), (object,))?;
+        let order = [("order", "C")].into_py_dict(py)?;
+        let array = numpy.call_method(intern!(py, "asarray"), (object,), Some(&order))?;
         let dtype = array.getattr(intern!(py, "dtype"))?;
         if !dtype.eq(&self.dtype)? {
             let wanted = self.dtype.bind(py).str()?;
@@ -457,11 +475,7 @@ impl ArrayKind {
             );
             return Err(PyTypeError::new_err(text));
         }
-        // What is contiguous has at least one dimension: the shape is the object's own.
-        let shape = match object.getattr_opt(intern!(py, "shape"))? {
-            Some(shape) => shape.extract::<Vec<usize>>()?,
-            None => array.getattr(intern!(py, "shape"))?.extract()?,
-        };
+        let shape: Vec<usize> = array.getattr(intern!(py, "shape"))?.extract()?;
         let fits = self.shape.as_ref().map_or(shape.len() == 1, |wanted| *wanted == shape);
         if !fits {
             let wanted =
@@ -470,7 +484,7 @@ impl ArrayKind {
             return Err(raise("InvalidError", text));
         }
         let bytes = array.call_method0(intern!(py, "tobytes"))?;
-        into.extend_from_slice(bytes.cast::<PyBytes>()?.as_bytes());
+        memory::append(into, bytes.cast::<PyBytes>()?.as_bytes())?;
         Ok(())
     }
 
@@ -482,8 +496,11 @@ impl ArrayKind {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = buffer.py();
         let count = len / self.size;
-        let wanted = self.shape.as_ref().map_or(count, |shape| shape.iter().product());
-        if !len.is_multiple_of(self.size) || wanted != count {
+        let wanted = match &self.shape {
+            Some(shape) => shape.iter().try_fold(1, |count: usize, &side| count.checked_mul(side)),
+            None => Some(count),
+        };
+        if !len.is_multiple_of(self.size) || wanted != Some(count) {
             return Err(decode_error(&format!("array {}", self.text)));
         }
         let numpy = py.import(intern!(py, "numpy"))?;

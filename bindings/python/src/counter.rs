@@ -28,7 +28,7 @@ pub(crate) fn sub(number: &AtomicUsize, less: usize) -> usize {
     }
 }
 
-/// Sets a mark and tells whether it was set. The thread is attached to the interpreter.
+/// Sets a mark and returns whether it was set. The thread is attached to the interpreter.
 #[inline(always)]
 pub(crate) fn set(mark: &AtomicBool) -> bool {
     if cfg!(Py_GIL_DISABLED) {

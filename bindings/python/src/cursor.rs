@@ -7,10 +7,15 @@ use zubilo::ParkedCursor;
 
 use crate::errors::{OrRaise, internal, raise};
 use crate::look::Pair;
+use crate::memory;
 use crate::table::{Source, Table};
 use crate::turn::Turn;
 
 /// Where a cursor stands.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "lies in its object; a box would be one more for each cursor"
+)]
 enum Place {
     New,
     Snapshot(zubilo::Cursor<'static>),
@@ -68,7 +73,7 @@ impl Cursor {
                     let at = txn.at(id).or_raise()?;
                     let mut cursor = at.resume(parked).or_raise()?;
                     let found = step(&mut cursor).or_raise()?;
-                    let found = found.map(|(key, value)| (key.to_vec(), value.to_vec()));
+                    let found = found.map(memory::copy_pair).transpose().or_raise()?;
                     cursor.park_into(parked).or_raise()?;
                     Ok(found)
                 })?;
@@ -154,7 +159,7 @@ impl Cursor {
         self.go(py, |c| c.current())
     }
 
-    /// Removes the record under the cursor, in a write transaction, and tells whether there was one. The
+    /// Removes the record under the cursor, in a write transaction, and returns whether there was one. The
     /// next step forward leads to the record that followed.
     fn delete(&self, py: Python<'_>) -> PyResult<bool> {
         let table = self.table.get();
@@ -169,7 +174,7 @@ impl Cursor {
             let mut at = txn.at(id).or_raise()?;
             let current = {
                 let mut cursor = at.resume(parked).or_raise()?;
-                cursor.current().or_raise()?.map(|(key, value)| (key.to_vec(), value.to_vec()))
+                cursor.current().or_raise()?.map(memory::copy_pair).transpose().or_raise()?
             };
             let Some((key, value)) = current else { return Ok(false) };
             at.delete_value(&key, &value).or_raise()

@@ -145,6 +145,16 @@ fn open_handle(py: Python<'_>, path: &Path, options: Options) -> PyResult<Handle
     Ok(Handle { env: ManuallyDrop::new(env), generation: fork::generation() })
 }
 
+fn nested_begin() -> PyErr {
+    let text = "this thread is in a write transaction already; end it, or use its nested()";
+    raise("BusyError", text)
+}
+
+/// A thread would wait for itself.
+fn refuse_second(env: &zubilo::Env) -> PyResult<()> {
+    if Hold::has_one_of(env) { Err(nested_begin()) } else { Ok(()) }
+}
+
 impl Env {
     /// The engine's handle, opened again in a forked child.
     fn handle(&self, py: Python<'_>) -> PyResult<zubilo::Env> {
@@ -177,10 +187,10 @@ impl Env {
     fn begin_write(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Arc<Hold>> {
         Hold::end_abandoned();
         let env = self.handle(py)?;
-        if crate::update::is_inside() || Hold::has_one_of(&env) {
-            let text = "this thread is in a write transaction already; end it, or use its nested()";
-            return Err(raise("BusyError", text));
+        if crate::update::is_inside() {
+            return Err(nested_begin());
         }
+        refuse_second(&env)?;
         if let Some(txn) = env.try_write().or_raise()? {
             return Ok(Hold::own(&env, txn));
         }
@@ -194,6 +204,8 @@ impl Env {
         let mut pause = Duration::from_micros(50);
         loop {
             py.check_signals()?;
+            // A signal's handler may have begun one.
+            refuse_second(&env)?;
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(raise("BusyError", "another write transaction did not end in time"));
             }

@@ -27,6 +27,9 @@ fn io(op: &str, path: Option<&std::path::Path>, source: &std::io::Error) -> PyEr
         std::io::ErrorKind::NotFound => "FileMissingError",
         std::io::ErrorKind::AlreadyExists => "FileInTheWayError",
         std::io::ErrorKind::PermissionDenied => "AccessError",
+        std::io::ErrorKind::OutOfMemory => {
+            return raise("OutOfMemoryError", format!("cannot {op}: {source}"));
+        }
         _ => "IoError",
     };
     let text = format!("cannot {op}: {source}");

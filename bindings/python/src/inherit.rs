@@ -122,7 +122,7 @@ pub(crate) fn after_fork_in_child(py: Python<'_>) {
     let Some(prepared) = lock(&PREPARED).pop() else { return };
     close(prepared.read);
     for snap in &prepared.snaps {
-        snap.close(py);
+        snap.close_in_child(py);
     }
     // Those that are left were not released with their memoryviews.
     let left: Vec<(usize, usize)> =

@@ -3,7 +3,7 @@
 //! A snapshot's iterator goes through the tree chunk by chunk, without the interpreter, and makes objects
 //! of a chunk one by one. A write transaction's may find the table changed between two records: it keeps
 //! copies of a chunk, and what it has read ahead is thrown away when a change was made. It then goes on
-//! behind the last record it gave, so none comes twice, and none is missed that was there all the time.
+//! after the last record it gave, so none comes twice, and none is missed that was there all the time.
 
 use std::cmp::Ordering;
 use std::ops::Bound as Edge;
@@ -17,10 +17,12 @@ use zubilo::{Iter, KeyOrder};
 use crate::errors::{OrRaise, from_engine, raise};
 use crate::hold::OnThisThread;
 use crate::look::{Look, Pair, Span};
+use crate::memory;
 use crate::park;
 use crate::snap::SnapTable;
+use crate::step;
 use crate::table::{Source, Table, Writing, mixin, touch};
-use crate::turn::Turn;
+use crate::turn::{self, Turn};
 use crate::view::Value;
 
 /// What of each record.
@@ -77,13 +79,15 @@ impl Records {
                     size: CHUNK_FIRST,
                     done: false,
                     failure: None,
-                    spare: None,
+                    spare: Spare::new(py),
                 };
                 // SAFETY: slices of the map, and an iterator over it: any thread may use them.
                 let state = unsafe { Turn::new(state) };
                 let (part, view, span) = (self.part, self.view, self.span.clone());
+                let plain = table.plain && !view;
                 let table = self.table.clone_ref(py);
-                Ok(Bound::new(py, ReadIter { table, span, part, reverse, view, state })?.into_any())
+                let iter = ReadIter { table, span, part, reverse, view, plain, state };
+                step::object(Bound::new(py, iter)?)
             }
             Source::Write(_) => {
                 let span = table.look(|t| Ok(as_range(&self.span, t.options().keys())))?;
@@ -241,8 +245,27 @@ struct Snapshots {
     done: bool,
     /// To be raised after the chunk.
     failure: Option<zubilo::Error>,
-    /// The pair that was given last.
-    spare: Option<Py<PyTuple>>,
+    /// The pair that was given last, where it may be used again.
+    spare: Spare,
+}
+
+/// A pair to be filled again.
+enum Spare {
+    /// Without the global lock another thread may be about to take a reference. From Python 3.14 on a tuple
+    /// keeps its hash, which would then be that of the pair before.
+    Never,
+    None,
+    Tuple(Py<PyTuple>),
+}
+
+impl Spare {
+    fn new(py: Python<'_>) -> Spare {
+        if cfg!(Py_GIL_DISABLED) || py.version_info() >= (3, 14) {
+            Spare::Never
+        } else {
+            Spare::None
+        }
+    }
 }
 
 /// The pair of two byte strings, in the tuple of the record before where nobody has kept that: loops
@@ -251,12 +274,10 @@ struct Snapshots {
 fn pair_of<'py>(
     key: Bound<'py, PyBytes>,
     value: Bound<'py, PyBytes>,
-    spare: &mut Option<Py<PyTuple>>,
+    spare: &mut Spare,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = key.py();
-    // Without the global lock another thread may be about to take a reference.
-    if !cfg!(Py_GIL_DISABLED)
-        && let Some(tuple) = spare
+    if let Spare::Tuple(tuple) = spare
         // SAFETY: a live object.
         && unsafe { ffi::Py_REFCNT(tuple.as_ptr()) } == 1
     {
@@ -269,7 +290,12 @@ fn pair_of<'py>(
         return Ok(tuple.bind(py).clone().into_any());
     }
     let tuple = PyTuple::new(py, [key, value])?;
-    *spare = Some(tuple.clone().unbind());
+    if !matches!(spare, Spare::Never)
+        && let Spare::Tuple(old) = std::mem::replace(spare, Spare::Tuple(tuple.clone().unbind()))
+    {
+        // Given back here: `at_hand` is no call that PyO3 knows of, which would put it off.
+        drop(old.into_bound(py));
+    }
     Ok(tuple.into_any())
 }
 
@@ -281,25 +307,73 @@ pub(crate) struct ReadIter {
     part: Part,
     reverse: bool,
     view: bool,
+    /// Keys and values are copied as they are.
+    plain: bool,
     state: Turn<Snapshots>,
 }
 
 impl ReadIter {
+    /// The next record, if it is at hand and can be copied as it is: a new reference, or null with an exception
+    /// set. None where `__next__` has to see to it.
+    #[inline(always)]
+    pub(crate) fn at_hand(&self, py: Python<'_>) -> Option<*mut ffi::PyObject> {
+        let Source::Read(source) = &self.table.get().source else { return None };
+        if !self.plain {
+            return None;
+        }
+        if self.part != Part::Items {
+            let next = |state: &mut Snapshots| {
+                let &(key, value) = state.chunk.get(state.at)?;
+                if !source.snap.is_live() {
+                    return None;
+                }
+                state.at += 1;
+                Some(memory::raw(py, if self.part == Part::Keys { key } else { value }))
+            };
+            // SAFETY: making `bytes` runs no code of others and keeps the lock: the interpreter collects
+            // garbage at objects that can refer to others only.
+            if let Some(given) = unsafe { turn::for_a_moment(&self.state, next) } {
+                return given;
+            }
+        }
+        let mut state = self.state.try_take()?;
+        let &record = state.chunk.get(state.at)?;
+        let _pin = source.snap.try_pin()?;
+        state.at += 1;
+        let object = self.plain_object(py, &mut state.spare, record);
+        Some(object.map_or_else(
+            |error| {
+                error.restore(py);
+                std::ptr::null_mut()
+            },
+            Bound::into_ptr,
+        ))
+    }
+
+    #[inline(always)]
+    fn plain_object<'py>(
+        &self,
+        py: Python<'py>,
+        spare: &mut Spare,
+        (key, value): Pair<'_>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self.part {
+            Part::Keys => Ok(memory::object(py, key)?.into_any()),
+            Part::Values => Ok(memory::object(py, value)?.into_any()),
+            Part::Items => pair_of(memory::object(py, key)?, memory::object(py, value)?, spare),
+        }
+    }
+
     #[inline(always)]
     fn object<'py>(
         &self,
         py: Python<'py>,
         table: &Table,
-        spare: &mut Option<Py<PyTuple>>,
+        spare: &mut Spare,
         record: Pair<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (key, value) = record;
-        if table.plain && !self.view {
-            return match self.part {
-                Part::Keys => Ok(PyBytes::new(py, key).into_any()),
-                Part::Values => Ok(PyBytes::new(py, value).into_any()),
-                Part::Items => pair_of(PyBytes::new(py, key), PyBytes::new(py, value), spare),
-            };
+        if self.plain {
+            return self.plain_object(py, spare, record);
         }
         self.typed_object(py, table, record)
     }
@@ -326,7 +400,7 @@ impl ReadIter {
     #[inline(never)]
     fn fill(&self, py: Python<'_>, table: &SnapTable, state: &mut Snapshots) -> PyResult<()> {
         let _pin = table.snap.pin()?;
-        (state.at, state.chunk) = (0, std::mem::take(&mut state.chunk));
+        state.at = 0;
         state.chunk.clear();
         if state.records.is_none() {
             let records = Look::records(table.unpinned(), &self.span).or_raise()?;
@@ -339,10 +413,13 @@ impl ReadIter {
         let (reverse, with_values) = (self.reverse, self.part != Part::Keys && !self.view);
         let work = OnThisThread(state);
         park::detach(py, move || {
-            let OnThisThread(state) = work.whole();
-            let Some(records) = &mut state.records else { return };
+            let OnThisThread(Snapshots { records, chunk, done, failure, .. }) = work.whole();
+            let Some(records) = records else { return };
+            // On the stack, with room for all: a push then is a store.
+            let mut filled = std::mem::take(chunk);
+            filled.reserve(limit);
             let mut bytes = 0;
-            while state.chunk.len() < limit && bytes < CHUNK_BYTES {
+            while filled.len() < limit && bytes < CHUNK_BYTES {
                 let record = if reverse { records.next_back() } else { records.next() };
                 match record {
                     Some(Ok((key, value))) => {
@@ -350,18 +427,19 @@ impl ReadIter {
                             touch(value);
                             bytes += value.len();
                         }
-                        state.chunk.push((key, value));
+                        filled.push((key, value));
                     }
                     Some(Err(error)) => {
-                        state.failure = Some(error);
-                        return;
+                        *failure = Some(error);
+                        break;
                     }
                     None => {
-                        state.done = true;
-                        return;
+                        *done = true;
+                        break;
                     }
                 }
             }
+            *chunk = filled;
         });
         Ok(())
     }
@@ -420,7 +498,7 @@ pub(crate) struct WriteIter {
 }
 
 impl WriteIter {
-    /// Reads the records behind the last one that was given.
+    /// Reads the records after the last one that was given.
     fn fill(&self, table: &Table, state: &mut Copies) -> PyResult<()> {
         let (chunk, is_all) = table.look(|t| {
             let span = match (&state.last, &self.span) {
@@ -450,7 +528,7 @@ impl WriteIter {
                     }
                 }
                 bytes += key.len() + value.len();
-                chunk.push((key.to_vec(), value.to_vec()));
+                chunk.push(memory::copy_pair((key, value))?);
                 if chunk.len() >= CHUNK_MAX / 2 || bytes >= CHUNK_BYTES {
                     return Ok((chunk, false));
                 }

@@ -5,8 +5,8 @@
 //! Below them: `snap` and `hold` make read and write transactions safe in the hands of a language
 //! where anything can be kept, closed and called at any time and in any thread; `codec` and `types` make
 //! bytes of objects; `errors` makes exceptions. What must hold for `unsafe` code is said in `snap`, `hold`,
-//! `turn`, `view` and `buffer`. The global interpreter lock is relied on in `counter`
-//! alone, which does otherwise where there is none.
+//! `turn`, `step`, `view` and `buffer`. The global interpreter lock is relied on in `counter` and
+//! in `turn::for_a_moment` alone, which do otherwise where there is none.
 
 mod buffer;
 mod change;
@@ -22,9 +22,11 @@ mod iter;
 mod lmdb;
 mod look;
 mod many;
+mod memory;
 mod park;
 mod progress;
 mod snap;
+mod step;
 mod table;
 mod turn;
 mod txn;

@@ -33,7 +33,7 @@ pub(crate) trait Look {
     fn last(&self) -> Result<Option<Pair<'_>>>;
     fn nth(&self, n: u64) -> Result<Option<Pair<'_>>>;
     fn rank(&self, key: &[u8]) -> Result<u64>;
-    /// The number of records; `step` is told of those counted so far and says whether to go on.
+    /// The number of records; `step` gets the number counted so far and says whether to go on.
     fn span_len(&self, span: &Span, step: &mut dyn FnMut(u64) -> bool) -> Result<u64>;
     fn len(&self) -> u64;
     fn stats(&self) -> TableStats;

@@ -8,6 +8,7 @@ use zubilo::ReadTable;
 use crate::buffer::Room;
 use crate::errors::{OrRaise, from_engine, raise};
 use crate::hold::OnThisThread;
+use crate::memory;
 use crate::park;
 use crate::table::{Source, Table, touch};
 use crate::view::Value;
@@ -15,7 +16,7 @@ use crate::view::Value;
 /// Keys of a call. The objects are held: the list that they came in may change meanwhile.
 pub(crate) struct Keys<'py> {
     objects: Bound<'py, PyTuple>,
-    /// Encodings of those that are not bytes, one behind the other, and where each ends.
+    /// Encodings of those that are not bytes, one after the other, and where each ends.
     encoded: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -84,7 +85,7 @@ pub(crate) fn get_many<'py>(
         let found = table.look(|t| {
             slices
                 .iter()
-                .map(|key| Ok(t.get(key)?.map(<[u8]>::to_vec)))
+                .map(|key| t.get(key)?.map(memory::copy).transpose())
                 .collect::<zubilo::Result<Vec<_>>>()
         })?;
         let object = |value: &Option<Vec<u8>>| match value {
@@ -95,7 +96,7 @@ pub(crate) fn get_many<'py>(
         return Ok(PyList::new(py, objects)?.into_any());
     };
     source.look(|reading| {
-        let mut found: Vec<Option<&[u8]>> = vec![None; slices.len()];
+        let mut found: Vec<Option<&[u8]>> = memory::filled(None, slices.len())?;
         let work = OnThisThread((reading, &slices, &mut found));
         let result = park::detach(py, move || {
             let OnThisThread((reading, slices, found)) = work.whole();
@@ -104,7 +105,7 @@ pub(crate) fn get_many<'py>(
         result.or_raise()?;
         let object = |value: &Option<&[u8]>| match value {
             Some(value) if view => Value::view(py, &source.snap, value),
-            Some(value) if table.plain => Ok(PyBytes::new(py, value).into_any()),
+            Some(value) if table.plain => Ok(memory::object(py, value)?.into_any()),
             Some(value) => table.value_object(py, value),
             None => Ok(default.clone()),
         };

@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use zubilo::{ReadTable, ReadTxn};
 
 use crate::errors::{closed, forked};
+use crate::hold::thread;
 use crate::{counter, fork};
 
 const CLOSED: usize = 1 << (usize::BITS - 1);
@@ -32,11 +33,11 @@ pub(crate) struct Snap {
     views: Mutex<Views>,
 }
 
-/// Weak references to the memoryviews that were handed out, and how many there may be before those that
+/// Weak references to the memoryviews that were handed out, each with its thread, and how many there may be before those that
 /// are gone are looked for.
 #[derive(Default)]
 struct Views {
-    list: Vec<Py<PyAny>>,
+    list: Vec<(u64, Py<PyAny>)>,
     limit: usize,
 }
 
@@ -56,6 +57,7 @@ impl Snap {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn is_closed(&self) -> bool {
         self.state.load(Ordering::Relaxed) & CLOSED != 0
     }
@@ -65,6 +67,26 @@ impl Snap {
     pub(crate) fn pin(&self) -> PyResult<Pin<'_>> {
         self.enter()?;
         Ok(Pin(self))
+    }
+
+    /// Whether the transaction has neither ended nor been inherited. Under the global lock it stays so until other
+    /// code runs.
+    #[inline(always)]
+    pub(crate) fn is_live(&self) -> bool {
+        self.generation == fork::generation() && !self.is_closed()
+    }
+
+    /// As `pin`; none where the transaction has ended.
+    #[inline(always)]
+    pub(crate) fn try_pin(&self) -> Option<Pin<'_>> {
+        if self.generation != fork::generation() {
+            return None;
+        }
+        if counter::add(&self.state, 1) & CLOSED != 0 {
+            self.leave();
+            return None;
+        }
+        Some(Pin(self))
     }
 
     /// The same, for what outlives a call.
@@ -115,12 +137,26 @@ impl Snap {
     /// Ends the transaction, or marks it so that the last pin does. Memoryviews are released: what
     /// uses one afterwards gets an exception. Those from which others were derived (slices, arrays)
     /// cannot be; they keep the snapshot.
+    ///
+    /// Without the global lock those of other threads stay good and keep the snapshot too: such a thread may
+    /// be reading, and the interpreter does not keep `release` and reads of a memoryview apart.
     pub(crate) fn close(&self, py: Python<'_>) {
+        self.close_with(py, if cfg!(Py_GIL_DISABLED) { Some(thread()) } else { None });
+    }
+
+    /// The same in a forked child, where there is no other thread.
+    pub(crate) fn close_in_child(&self, py: Python<'_>) {
+        self.close_with(py, None);
+    }
+
+    /// Releases the memoryviews of that thread, or of all.
+    fn close_with(&self, py: Python<'_>, of: Option<u64>) {
         if self.mark_closed() {
             return;
         }
         let views = std::mem::take(&mut self.views().list);
-        for view in views {
+        let is_due = |owner: u64| of.is_none_or(|of| of == owner);
+        for (_, view) in views.into_iter().filter(|(owner, _)| is_due(*owner)) {
             if let Ok(view) = view.bind(py).call0()
                 && !view.is_none()
                 && let Err(error) = view.call_method0(intern!(py, "release"))
@@ -132,7 +168,7 @@ impl Snap {
         self.end_if_unused();
     }
 
-    /// Sets the mark and tells whether it was set. The thread is attached: see `counter`.
+    /// Sets the mark and returns whether it was set. The thread is attached: see `counter`.
     fn mark_closed(&self) -> bool {
         self.state.fetch_or(CLOSED, Ordering::AcqRel) & CLOSED != 0
     }
@@ -160,7 +196,7 @@ impl Snap {
         if is_full {
             self.forget_dead_views(py);
         }
-        self.views().list.push(weak.unbind());
+        self.views().list.push((thread(), weak.unbind()));
         // Closed meanwhile, by another thread: then nobody will release it.
         if self.is_closed() {
             let _ = view.call_method0(intern!(py, "release"));
@@ -174,9 +210,9 @@ impl Snap {
         // Asking a reference runs no code of others, but dropping a view could: not under the lock.
         let list = std::mem::take(&mut self.views().list);
         let mut live = Vec::new();
-        for weak in list {
+        for (owner, weak) in list {
             if weak.bind(py).call0().is_ok_and(|view| !view.is_none()) {
-                live.push(weak);
+                live.push((owner, weak));
             }
         }
         let mut views = self.views();

@@ -19,6 +19,7 @@ use crate::errors::{OrRaise, raise};
 use crate::hold::{Hold, OnThisThread};
 use crate::iter::{Part, Records, as_range};
 use crate::look::{Look, Span};
+use crate::memory;
 use crate::park;
 use crate::snap::{Snap, SnapTable};
 use crate::txn::WriteTxn;
@@ -180,7 +181,10 @@ impl Table {
         {
             return table.look(|table| {
                 let value = table.get(key.as_bytes()).or_raise()?;
-                Ok(value.map(|value| PyBytes::new(py, value).into_any()))
+                match value {
+                    Some(value) => Ok(Some(memory::object(py, value)?.into_any())),
+                    None => Ok(None),
+                }
             });
         }
         self.value_of_any(py, key)
@@ -202,7 +206,7 @@ impl Table {
                 table.get(&*key).or_raise()?.map(|value| self.value_object(py, value)).transpose()
             }),
             Source::Write(_) => {
-                let value = self.look(|t| Ok(t.get(&key)?.map(<[u8]>::to_vec)))?;
+                let value = self.look(|t| t.get(&key)?.map(memory::copy).transpose())?;
                 value.map(|value| self.value_object(py, &value)).transpose()
             }
         }
@@ -399,12 +403,12 @@ impl Table {
 
     /// The first key and its value; None in an empty table.
     fn first<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.pair(py, |t| Ok(t.first()?.map(|(k, v)| (k.to_vec(), v.to_vec()))))
+        self.pair(py, |t| t.first()?.map(memory::copy_pair).transpose())
     }
 
     /// The last key and its value; None in an empty table.
     fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.pair(py, |t| Ok(t.last()?.map(|(k, v)| (k.to_vec(), v.to_vec()))))
+        self.pair(py, |t| t.last()?.map(memory::copy_pair).transpose())
     }
 
     /// Record number `index` in the order of the keys, counted from 0, from the end if it is negative: key
@@ -413,7 +417,7 @@ impl Table {
         let found = self.pair(py, |t| {
             let n = if index < 0 { (t.len() as i64).saturating_add(index) } else { index };
             let Ok(n) = u64::try_from(n) else { return Ok(None) };
-            Ok(t.nth(n)?.map(|(k, v)| (k.to_vec(), v.to_vec())))
+            t.nth(n)?.map(memory::copy_pair).transpose()
         })?;
         found.ok_or_else(|| PyIndexError::new_err("the table has fewer records"))
     }
@@ -432,9 +436,7 @@ impl Table {
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let key = self.key_bytes(key)?;
         let values = self.look(|t| {
-            t.get_all(&key)?
-                .map(|value| value.map(<[u8]>::to_vec))
-                .collect::<zubilo::Result<Vec<_>>>()
+            t.get_all(&key)?.map(|value| memory::copy(value?)).collect::<zubilo::Result<Vec<_>>>()
         })?;
         values.iter().map(|value| self.value.decode(py, value)).collect()
     }

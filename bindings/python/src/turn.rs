@@ -32,11 +32,32 @@ impl<T> Turn<T> {
     /// The value, until the guard is dropped.
     #[inline(always)]
     pub(crate) fn take(&self, what: &str) -> PyResult<Taken<'_, T>> {
-        if counter::set(&self.taken) {
-            return Err(raise("BusyError", format!("the {what} is in use by another thread")));
-        }
-        Ok(Taken(self))
+        let busy = || raise("BusyError", format!("the {what} is in use by another thread"));
+        self.try_take().ok_or_else(busy)
     }
+
+    /// The same; none where another has it.
+    #[inline(always)]
+    pub(crate) fn try_take(&self) -> Option<Taken<'_, T>> {
+        if counter::set(&self.taken) { None } else { Some(Taken(self)) }
+    }
+}
+
+/// Lends the value out for a moment in which no other code can run: one that neither calls Python nor lets go of the
+/// global lock. None where another has it. Without the global lock there is no such moment.
+///
+/// # Safety
+/// The thread is attached, and `work` runs nothing of Python's.
+#[inline(always)]
+pub(crate) unsafe fn for_a_moment<T, R>(
+    turn: &Turn<T>,
+    work: impl FnOnce(&mut T) -> R,
+) -> Option<R> {
+    if cfg!(Py_GIL_DISABLED) || turn.taken.load(Ordering::Relaxed) {
+        return None;
+    }
+    // SAFETY: the lock keeps other threads out, and the caller sees to this one.
+    Some(work(unsafe { &mut *turn.value.get() }))
 }
 
 /// The right to use the value.

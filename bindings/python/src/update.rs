@@ -7,6 +7,7 @@ use pyo3::types::PyTuple;
 use zubilo::Error;
 
 use crate::errors::{from_engine, raise};
+use crate::fork;
 use crate::hold::Hold;
 use crate::park;
 use crate::txn::WriteTxn;
@@ -42,9 +43,14 @@ impl Drop for Turn {
 /// Runs a function in a group commit; its exception is raised here.
 pub(crate) fn run(py: Python<'_>, env: &zubilo::Env, function: &Py<PyAny>) -> PyResult<Py<PyAny>> {
     let mut exception = None;
+    let generation = fork::generation();
     let result = park::detach(py, || {
         let exception = &mut exception;
         env.update(move |txn| {
+            // In the child of a fork that another function of the group made; the parent runs this one.
+            if generation != fork::generation() {
+                return Err(Error::Forked);
+            }
             park::attach(|py| {
                 let hold = Hold::lent(txn);
                 let _end = End(&hold);

@@ -59,6 +59,19 @@ def test_what_is_refused(tmp_path):
     assert zubilo.import_lmdb(tmp_path / "old", tmp_path / "new") == 5000
 
 
+def test_a_place_beside_the_old_one(tmp_path):
+    folder = tmp_path / "data"
+    env = lmdb.open(str(folder))
+    with env.begin(write=True) as txn:
+        txn.put(b"a", b"1")
+    env.close()
+    assert zubilo.import_lmdb(f"{folder}/") == 1
+    with zubilo.open(tmp_path / "data.zubilo") as store, store.read() as r:
+        assert dict(r.table("main")) == {b"a": b"1"}
+    with pytest.raises(FileExistsError):
+        zubilo.import_lmdb(folder)
+
+
 def test_the_example(tmp_path, monkeypatch, capsys):
     pytest.importorskip("numpy")
     monkeypatch.chdir(tmp_path)

@@ -66,7 +66,7 @@ def test_prefixes_of_typed_keys(env):
 
 
 def test_the_bytes_are_those_of_the_crate_zubilo_typed(env):
-    """The same table stands in `crates/zubilo-typed/tests/order.rs`."""
+    """The same table is in `crates/zubilo-typed/tests/order.rs`."""
     with env.write() as w:
         for i, (kind, value, encoded) in enumerate(
             [

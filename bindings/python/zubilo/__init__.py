@@ -67,6 +67,7 @@ from .errors import (
     MapFullError,
     NoSuchTableError,
     NotAStoreError,
+    OutOfMemoryError,
     PoisonedError,
     ReadersFullError,
     ReadOnlyError,
@@ -111,6 +112,7 @@ __all__ = [
     "MapFullError",
     "NoSuchTableError",
     "NotAStoreError",
+    "OutOfMemoryError",
     "PoisonedError",
     "ReadersFullError",
     "ReadOnlyError",
@@ -179,7 +181,7 @@ def _reopen(path: str, arguments: dict[str, _Any]) -> Env:
 
 def import_lmdb(
     old: str | _os.PathLike[str],
-    new: str | _os.PathLike[str],
+    new: str | _os.PathLike[str] | None = None,
     *,
     main_table: str | bytes = "main",
     progress: _Callable[[int, int], _Any] | None = None,
@@ -187,10 +189,12 @@ def import_lmdb(
     """Takes over all tables of a data file of LMDB into a new store, and gives the number of records.
 
     `old` is the data file, or the folder with `data.mdb`; no program may write to it meanwhile. `new` must not
-    exist. Named databases become tables of the same names and options; the records of the unnamed one, in
+    exist; unless it is named it lies beside `old` and is called as that, with `.zubilo` at the end. Named databases become tables of the same names and options; the records of the unnamed one, in
     which LMDB's programs keep theirs unless they use named ones, go into the table `main_table`. Everything is
     stored in one commit and compared afterwards, record by record. `progress(done, total)` is called from time
     to time; if it returns False the import stops with `StoppedError`, and nothing is kept. LMDB is not needed.
     """
     name = main_table.encode() if isinstance(main_table, str) else bytes(main_table)
+    if new is None:
+        new = _os.fspath(old).rstrip("/") + ".zubilo"
     return _zubilo.import_file(old, new, name, progress)

@@ -11,6 +11,7 @@ __all__ = [
     "FileMissingError",
     "FileInTheWayError",
     "AccessError",
+    "OutOfMemoryError",
     "CorruptedError",
     "NotAStoreError",
     "VersionError",
@@ -55,6 +56,10 @@ class FileInTheWayError(IoError, FileExistsError):
 
 class AccessError(IoError, PermissionError):
     """The permissions of a file or directory do not allow this."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """The process gets no more memory. The transaction is as it was before the call, or says that it is broken."""
 
 
 class CorruptedError(Error):

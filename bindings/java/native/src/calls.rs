@@ -367,7 +367,7 @@ pub(crate) unsafe fn names(handle: i64, op: i64, name: (i64, i64), to: (i64, i64
     })
 }
 
-/// The names of all tables, each behind its length; gives the bytes needed, and writes them if they fit.
+/// The names of all tables, each after its length; gives the bytes needed, and writes them if they fit.
 pub(crate) unsafe fn tables(handle: i64, out: i64, cap: i64) -> Answer {
     // SAFETY: the caller of the exported function vouches for its buffers.
     let mut out = Output::new(unsafe { room(out, cap) }?);
@@ -441,7 +441,7 @@ pub(crate) unsafe fn get_copy(handle: i64, index: i64, key: (i64, i64), out: (i6
 /// Keys that are looked up together.
 const GROUP: usize = 32;
 
-/// Looks up `count` keys, each behind its length. Without `copy` writes an address, 0 for none, and a length
+/// Looks up `count` keys, each after its length. Without `copy` writes an address, 0 for none, and a length
 /// for each; with it a length, -1 for none, and the bytes, as long as there is room. Gives how many
 /// were answered; if none, the first number says how much room the first needs.
 pub(crate) unsafe fn get_many(

@@ -27,7 +27,7 @@ pub(crate) struct Request<'k> {
 }
 
 impl<'k> Request<'k> {
-    /// Two ends, each a kind (0 open, 1 included, 2 excluded), a length and its key behind; then whether
+    /// Two ends, each a kind (0 open, 1 included, 2 excluded), a length and its key; then whether
     /// there is a record to go on after, its lengths, and it.
     pub(crate) fn parse(bytes: &'k [u8]) -> Result<Request<'k>, Failure> {
         let mut input = Input(bytes);
@@ -52,7 +52,7 @@ impl<'k> Request<'k> {
         Ok(Request { ends, after })
     }
 
-    /// What is left of the range behind the key of the record to go on after.
+    /// What is left of the range after the key of the record to go on after.
     fn rest(&self, reverse: bool) -> Ends<'k> {
         match (self.after, reverse) {
             (None, _) => self.ends,

@@ -22,7 +22,7 @@ import java.util.function.Function;
  * negative: all bits</td></tr>
  * <tr><td>{@link #BOOL}, {@link #CHAR}</td><td>{@code bool}, {@code char}</td><td>one byte; the number, 4 bytes</td></tr>
  * <tr><td>{@link #optional}</td><td>{@code Option}</td><td>0, or 1 and the value</td></tr>
- * <tr><td>{@link #tuple(Codec, Codec)}</td><td>tuples</td><td>one part behind the other</td></tr>
+ * <tr><td>{@link #tuple(Codec, Codec)}</td><td>tuples</td><td>one part after the other</td></tr>
  * <tr><td>{@link #NATIVE_U32}, {@link #NATIVE_U64}</td><td>{@code Native}</td><td>little-endian, in a table of
  * {@link KeyOrder#INTEGER}</td></tr>
  * </table>

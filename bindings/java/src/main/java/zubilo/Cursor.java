@@ -112,7 +112,7 @@ public final class Cursor {
     }
 
     /**
-     * To the first record whose key is not less than this one; else behind the last record, from where
+     * To the first record whose key is not less than this one; else after the last record, from where
      * {@link #previous} leads back.
      *
      * @param key the key

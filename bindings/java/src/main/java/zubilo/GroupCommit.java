@@ -170,7 +170,7 @@ final class GroupCommit {
         }
     }
 
-    /** Wakes the library's thread: the store was closed. What waits is told so. */
+    /** Wakes the library's thread: the store was closed. What waits gets that error. */
     void close() {
         lock.lock();
         try {

@@ -5,7 +5,7 @@ import java.util.Arrays;
 
 /**
  * A range of keys, and the direction in which to go through it. Ranges do not change: each method gives
- * another one. They are made of any bounds that the table's order has, so a start behind the end is an
+ * another one. They are made of any bounds that the table's order has, so a start past the end is an
  * empty range.
  */
 public final class Range {
@@ -87,7 +87,7 @@ public final class Range {
     }
 
     /**
-     * The same, beginning behind {@code key}.
+     * The same, beginning after {@code key}.
      *
      * @param key the last key that is not in it yet
      * @return another range

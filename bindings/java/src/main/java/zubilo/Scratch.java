@@ -87,7 +87,7 @@ final class Scratch {
         return room.at;
     }
 
-    /** Puts two, one behind the other. */
+    /** Puts two, one after the other. */
     long put(byte[] a, byte[] b) {
         Room room = in((long) a.length + b.length);
         room.buffer.put(0, a, 0, a.length);

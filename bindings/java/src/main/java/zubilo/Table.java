@@ -308,7 +308,7 @@ public sealed class Table permits WriteTable {
     /**
      * The records whose keys lie in a range, in its direction.
      *
-     * <p>An iterator over a table that changes meanwhile goes on behind the record that it gave last.
+     * <p>An iterator over a table that changes meanwhile goes on after the record that it gave last.
      *
      * @param range the range
      * @return records to go through, as often as wanted while the transaction lives

@@ -143,13 +143,13 @@ final class TableMap<K, V> extends AbstractMap<K, V> implements NavigableMap<K, 
         return entry.getKey();
     }
 
-    /** The first record, as the map goes, behind a key or on it. */
+    /** The first record, as the map goes, after a key or on it. */
     private Map.Entry<K, V> after(K key, boolean inclusive) {
         byte[] bytes = encoded(key);
         if (within(bytes)) {
             return one(starting(range, bytes, inclusive));
         }
-        // Before the range: all of it is behind the key; else nothing is.
+        // Before the range: all of it is after the key; else nothing is.
         boolean before = range.reversed ? !isBelowEnd(bytes) : !isAboveStart(bytes);
         return before ? firstEntry() : null;
     }
@@ -291,7 +291,7 @@ final class TableMap<K, V> extends AbstractMap<K, V> implements NavigableMap<K, 
         @SuppressWarnings("unchecked")
         Comparator<K> order = (Comparator<K>) comparator();
         if (order.compare(from, to) > 0) {
-            throw new IllegalArgumentException("the start is behind the end");
+            throw new IllegalArgumentException("the start is past the end");
         }
         Range part = starting(range, bound(encoded(from), fromInclusive), fromInclusive);
         return new TableMap<>(table, ending(part, bound(encoded(to), toInclusive), toInclusive));

@@ -222,7 +222,7 @@ public sealed class TypedTable<K, V> permits TypedWriteTable {
 
     /**
      * The table as a map, sorted by {@link Codec#comparator}. It is a view, as long as the transaction lives: it
-     * changes with the table, and the table through it in a write transaction. Its iterators go on behind the key that
+     * changes with the table, and the table through it in a write transaction. Its iterators go on after the key that
      * they gave last, whatever changes meanwhile. Keys and values cannot be null.
      *
      * @return the map

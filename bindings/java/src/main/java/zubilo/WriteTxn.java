@@ -97,7 +97,12 @@ public final class WriteTxn extends Transaction {
         try {
             return table(name);
         } catch (ZubiloException.NoSuchTable e) {
-            return createTable(name, TableOptions.defaults());
+            try {
+                return createTable(name, TableOptions.defaults());
+            } catch (ZubiloException.TableExists other) {
+                // Another thread has created it between the two calls.
+                return table(name);
+            }
         }
     }
 
