@@ -68,7 +68,7 @@ step "format of the bindings" cargo fmt --manifest-path bindings/python/Cargo.to
 step "lints" cargo clippy --workspace --all-targets --features zubilo/rayon,zubilo/metrics,zubilo/tracing -- -D warnings
 step "docs" env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --features zubilo/rayon,zubilo/metrics,zubilo/tracing
 step "tests" limit cargo test --workspace --features zubilo/rayon --no-fail-fast
-step "facades" cargo test -p zubilo --features metrics,tracing --test facades
+step "facades" cargo test -p zubilo --features metrics,tracing --test facade_metrics --test facade_tracing
 step "drop-in for LMDB" dropin
 if [ -f crates/sim/Cargo.toml ]; then
     step "simulated disk" sim_short
