@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PySet, PyTuple};
 use pyo3::{ffi, intern};
 use zubilo::{Iter, KeyOrder};
 
-use crate::errors::{OrRaise, from_engine, raise};
+use crate::errors::{from_engine, raise};
 use crate::hold::OnThisThread;
 use crate::look::{Look, Pair, Span};
 use crate::memory;
@@ -403,7 +403,7 @@ impl ReadIter {
         state.at = 0;
         state.chunk.clear();
         if state.records.is_none() {
-            let records = Look::records(table.unpinned(), &self.span).or_raise()?;
+            let records = Look::records(table.unpinned(), &self.span);
             // SAFETY: only the lifetime changes: it is used under a pin of its snapshot.
             state.records =
                 Some(unsafe { std::mem::transmute::<Iter<'_>, Iter<'static>>(records) });
@@ -513,7 +513,7 @@ impl WriteIter {
                 (_, span) => span.clone(),
             };
             let order = t.options().values();
-            let mut records = t.records(&span)?;
+            let mut records = t.records(&span);
             let (mut chunk, mut bytes) = (Vec::new(), 0);
             loop {
                 let record = if self.reverse { records.next_back() } else { records.next() };

@@ -28,7 +28,7 @@ pub(crate) trait Look {
     fn count(&self, key: &[u8]) -> Result<u64>;
     fn contains(&self, key: &[u8], value: &[u8]) -> Result<bool>;
     fn get_all(&self, key: &[u8]) -> Result<ValueIter<'_>>;
-    fn records(&self, span: &Span) -> Result<Iter<'_>>;
+    fn records(&self, span: &Span) -> Iter<'_>;
     fn first(&self) -> Result<Option<Pair<'_>>>;
     fn last(&self) -> Result<Option<Pair<'_>>>;
     fn nth(&self, n: u64) -> Result<Option<Pair<'_>>>;
@@ -40,9 +40,9 @@ pub(crate) trait Look {
     fn options(&self) -> TableOptions;
 }
 
-/// Both kinds of tables have the same methods; `$wrap` makes a result of an iterator where one is not.
+/// Both kinds of tables have the same methods.
 macro_rules! look {
-    ($table:ident, $wrap:expr) => {
+    ($table:ident) => {
         impl Look for $table<'_> {
             #[inline(always)]
             fn get(&self, key: &[u8]) -> Result<Option<&[u8]>> {
@@ -61,12 +61,12 @@ macro_rules! look {
                 $table::get_all(self, key)
             }
 
-            fn records(&self, span: &Span) -> Result<Iter<'_>> {
+            fn records(&self, span: &Span) -> Iter<'_> {
                 match span {
                     Span::Range(start, end) => {
-                        $wrap($table::range::<Vec<u8>>(self, (start.clone(), end.clone())))
+                        $table::range::<Vec<u8>>(self, (start.clone(), end.clone()))
                     }
-                    Span::Prefix(prefix) => $wrap($table::prefix(self, prefix)),
+                    Span::Prefix(prefix) => $table::prefix(self, prefix),
                 }
             }
 
@@ -94,7 +94,7 @@ macro_rules! look {
                     span if span.is_all() => Ok($table::len(self)),
                     span => {
                         let mut count = 0u64;
-                        for record in Look::records(self, span)? {
+                        for record in Look::records(self, span) {
                             record?;
                             count += 1;
                             if count.is_multiple_of(4096) && !step(count) {
@@ -121,5 +121,5 @@ macro_rules! look {
     };
 }
 
-look!(ReadTable, Ok);
-look!(WriteTable, std::convert::identity);
+look!(ReadTable);
+look!(WriteTable);

@@ -417,8 +417,7 @@ impl Engine for Ours {
     fn records(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let (txn, table) = self.parts();
         let table = txn.at(table).expect("the table is open");
-        let iter = table.iter().expect("it can be read");
-        iter.map(|r| r.expect("a record")).map(|(k, v)| (k.to_vec(), v.to_vec())).collect()
+        table.iter().map(|r| r.expect("a record")).map(|(k, v)| (k.to_vec(), v.to_vec())).collect()
     }
 
     fn entries(&mut self) -> u64 {

@@ -89,7 +89,7 @@ fn a_reader_finds_a_torn_store(temp: &Path, store: &Path) {
     let env = Options::new().create(false).open(store).unwrap();
     let mut write = env.write().unwrap();
     let mut names = write.table("by name").unwrap();
-    let name = names.iter().unwrap().next().unwrap().unwrap().0.to_vec();
+    let name = names.iter().next().unwrap().unwrap().0.to_vec();
     assert!(names.delete(name).unwrap());
     write.commit().unwrap();
     env.close().unwrap();

@@ -60,7 +60,7 @@ pub(crate) fn main() -> Result<()> {
 
     // All places of a country in the order of their names: a prefix of the tuple.
     let mut german = Vec::new();
-    for record in by_name.prefix(("DE",))? {
+    for record in by_name.prefix(("DE",)) {
         let ((_, name), id) = record?;
         german.push((name.to_owned(), id));
     }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
 use crate::codec::{Key, Prefix, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A range of encoded keys.
 pub(crate) type Encoded = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -40,16 +40,56 @@ pub(crate) fn decoded<'t, K: Value, V: Value>(
     Ok((K::decode(record.0)?, V::decode(record.1)?))
 }
 
-/// Iterator over records in the order of their keys, from both ends.
+/// Iterator over records in the order of their keys, from both ends. Where the ends of the range have no
+/// encoding, that error is all it gives.
+///
+/// ```
+/// # use zubilo_typed::{Result, Table};
+/// # fn f(env: &zubilo::Env) -> Result<()> {
+/// const STOCK: Table<&str, u32> = Table::new("stock");
+/// let mut txn = env.write()?;
+/// let mut stock = STOCK.open_mut(&mut txn)?;
+/// stock.put("nails", 500)?;
+/// stock.put("screws", 70)?;
+/// let mut pieces = 0;
+/// for record in stock.iter() {
+///     let (_, count) = record?;
+///     pieces += count;
+/// }
+/// assert_eq!(pieces, 570);
+/// let last = stock.range("o"..).next_back().transpose()?;
+/// assert_eq!(last, Some(("screws", 70)));
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 #[must_use = "iterators read nothing until they are advanced"]
 pub struct Records<'t, K, V> {
-    inner: zubilo::Iter<'t>,
+    inner: Inner<'t>,
     types: PhantomData<fn() -> (K, V)>,
+}
+
+#[expect(clippy::large_enum_variant, reason = "a range should not allocate")]
+enum Inner<'t> {
+    Records(zubilo::Iter<'t>),
+    /// The range has no encoding: the error, until it is given.
+    Failed(Option<Box<Error>>),
 }
 
 impl<'t, K, V> Records<'t, K, V> {
     pub(crate) fn new(inner: zubilo::Iter<'t>) -> Self {
-        Records { inner, types: PhantomData }
+        Records { inner: Inner::Records(inner), types: PhantomData }
+    }
+
+    /// What `open` makes of bounds or a prefix, if they have an encoding.
+    pub(crate) fn of<B>(bounds: Result<B>, open: impl FnOnce(B) -> zubilo::Iter<'t>) -> Self {
+        match bounds {
+            Ok(bounds) => Records::new(open(bounds)),
+            Err(error) => {
+                Records { inner: Inner::Failed(Some(Box::new(error))), types: PhantomData }
+            }
+        }
     }
 }
 
@@ -58,16 +98,24 @@ impl<'t, K: Value, V: Value> Iterator for Records<'t, K, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let record = self.inner.next()?;
-        Some(record.map_err(Into::into).and_then(decoded::<K, V>))
+        match &mut self.inner {
+            Inner::Records(inner) => {
+                Some(inner.next()?.map_err(Into::into).and_then(decoded::<K, V>))
+            }
+            Inner::Failed(error) => error.take().map(|error| Err(*error)),
+        }
     }
 }
 
 impl<K: Value, V: Value> DoubleEndedIterator for Records<'_, K, V> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        let record = self.inner.next_back()?;
-        Some(record.map_err(Into::into).and_then(decoded::<K, V>))
+        match &mut self.inner {
+            Inner::Records(inner) => {
+                Some(inner.next_back()?.map_err(Into::into).and_then(decoded::<K, V>))
+            }
+            Inner::Failed(error) => error.take().map(|error| Err(*error)),
+        }
     }
 }
 
@@ -117,7 +165,10 @@ impl<V: Value> FusedIterator for Values<'_, V> {}
 
 impl<K, V> fmt::Debug for Records<'_, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
+        match &self.inner {
+            Inner::Records(inner) => inner.fmt(f),
+            Inner::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
+        }
     }
 }
 

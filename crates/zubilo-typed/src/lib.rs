@@ -28,7 +28,7 @@
 //!     let read = env.read()?;
 //!     let fruit = FRUIT.open(&read)?;
 //!     assert_eq!(fruit.get("apple")?, Some(-5));
-//!     let from_b: Vec<(&str, i32)> = fruit.range("b"..)?.collect::<Result<_>>()?;
+//!     let from_b: Vec<(&str, i32)> = fruit.range("b"..).collect::<Result<_>>()?;
 //!     assert_eq!(from_b, [("banana", 7)]);
 //!     Ok(())
 //! }

@@ -94,16 +94,13 @@ macro_rules! reading {
         }
 
         /// The records with keys inside `range`; `.rev()` goes backwards.
-        pub fn range<'k>(
-            &self,
-            range: impl RangeBounds<K::Input<'k>>,
-        ) -> Result<Records<'t, K, V>> {
-            Ok(Records::new(self.inner.range(encoded_range::<K>(range)?)))
+        pub fn range<'k>(&self, range: impl RangeBounds<K::Input<'k>>) -> Records<'t, K, V> {
+            Records::of(encoded_range::<K>(range), |range| self.inner.range(range))
         }
 
         /// The records whose keys begin so; see [`Prefix`].
-        pub fn prefix(&self, prefix: impl Prefix<K>) -> Result<Records<'t, K, V>> {
-            Ok(Records::new(self.inner.prefix(encoded_prefix(prefix)?)))
+        pub fn prefix(&self, prefix: impl Prefix<K>) -> Records<'t, K, V> {
+            Records::of(encoded_prefix(prefix), |prefix| self.inner.prefix(prefix))
         }
 
         /// The first record.
@@ -161,31 +158,28 @@ macro_rules! writing {
         }
 
         /// All records in the order of their keys, as of now; a key comes with each of its values.
-        pub fn iter(&self) -> Result<Records<'_, K, V>> {
-            Ok(Records::new(self.inner.iter()?))
+        pub fn iter(&self) -> Records<'_, K, V> {
+            Records::new(self.inner.iter())
         }
 
         /// The records with keys inside `range`, as of now.
-        pub fn range<'k>(
-            &self,
-            range: impl RangeBounds<K::Input<'k>>,
-        ) -> Result<Records<'_, K, V>> {
-            Ok(Records::new(self.inner.range(encoded_range::<K>(range)?)?))
+        pub fn range<'k>(&self, range: impl RangeBounds<K::Input<'k>>) -> Records<'_, K, V> {
+            Records::of(encoded_range::<K>(range), |range| self.inner.range(range))
         }
 
         /// The records whose keys begin so, as of now; see [`Prefix`].
-        pub fn prefix(&self, prefix: impl Prefix<K>) -> Result<Records<'_, K, V>> {
-            Ok(Records::new(self.inner.prefix(encoded_prefix(prefix)?)?))
+        pub fn prefix(&self, prefix: impl Prefix<K>) -> Records<'_, K, V> {
+            Records::of(encoded_prefix(prefix), |prefix| self.inner.prefix(prefix))
         }
 
         /// The first record, as of now.
         pub fn first(&self) -> Result<Option<(K::View<'_>, V::View<'_>)>> {
-            self.iter()?.next().transpose()
+            self.iter().next().transpose()
         }
 
         /// The last record, as of now.
         pub fn last(&self) -> Result<Option<(K::View<'_>, V::View<'_>)>> {
-            self.iter()?.next_back().transpose()
+            self.iter().next_back().transpose()
         }
 
         /// A cursor that stands nowhere yet; the table cannot change while it lives.

@@ -275,7 +275,7 @@ macro_rules! definition {
 /// let read = env.read()?;
 /// let population = POPULATION.open(&read)?;
 /// assert_eq!(population.get(("fr", "Lyon"))?, Some(522_250));
-/// for record in population.prefix(("fr",))? {
+/// for record in population.prefix(("fr",)) {
 ///     let ((_, city), people) = record?;
 ///     println!("{city}: {people}");
 /// }

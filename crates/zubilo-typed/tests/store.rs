@@ -43,10 +43,10 @@ fn a_table_gives_back_what_was_put() -> Result<()> {
         [Some("Lyon"), None, Some("Köln")]
     );
     let german: Vec<&str> =
-        cities.prefix(("de",))?.map(|r| r.map(|(_, name)| name)).collect::<Result<_>>()?;
+        cities.prefix(("de",)).map(|r| r.map(|(_, name)| name)).collect::<Result<_>>()?;
     assert_eq!(german, ["Köln", "Bonn"]);
     let back: Vec<u32> =
-        cities.range(("de", 3)..)?.rev().map(|r| r.map(|((_, n), _)| n)).collect::<Result<_>>()?;
+        cities.range(("de", 3)..).rev().map(|r| r.map(|((_, n), _)| n)).collect::<Result<_>>()?;
     assert_eq!(back, [1, 10]);
     assert_eq!(cities.first()?.map(|r| r.1), Some("Köln"));
     assert_eq!(cities.last()?.map(|r| r.1), Some("Lyon"));
@@ -126,7 +126,7 @@ fn a_write_cursor_changes_its_table() -> Result<()> {
     assert!(!cursor.put(4, "again", PutFlags::NO_OVERWRITE)?);
     assert!(cursor.put(9, "nine", PutFlags::UPSERT)?);
     drop(cursor);
-    let left: Vec<(i64, String)> = numbers.range(-3..)?.collect::<Result<_>>()?;
+    let left: Vec<(i64, String)> = numbers.range(-3..).collect::<Result<_>>()?;
     let left: Vec<(i64, &str)> = left.iter().map(|(n, s)| (*n, &**s)).collect();
     let expected =
         [(-3, "number -3"), (-2, "even"), (0, "even"), (2, "even"), (4, "even"), (9, "nine")];
@@ -263,7 +263,7 @@ fn an_untyped_table_is_adopted_on_request_only() -> Result<()> {
     RAW.adopt(&mut txn)?;
     let mut raw = RAW.open_mut(&mut txn)?;
     raw.put(5, b"y")?;
-    let keys: Vec<u64> = raw.iter()?.map(|r| r.map(|(key, _)| key)).collect::<Result<_>>()?;
+    let keys: Vec<u64> = raw.iter().map(|r| r.map(|(key, _)| key)).collect::<Result<_>>()?;
     assert_eq!(keys, [5, 300]);
     txn.commit()?;
     let read = env.read()?;
@@ -307,7 +307,7 @@ fn foreign_bytes_are_errors() -> Result<()> {
     raw.put("no end", "x")?;
     raw.put(b"a\0\0\0\0\0\x01", [0xff])?;
     let cities = CITIES.open_mut(&mut txn)?;
-    let results: Vec<_> = cities.iter()?.map(|r| r.map(drop)).collect();
+    let results: Vec<_> = cities.iter().map(|r| r.map(drop)).collect();
     assert_eq!(results.len(), 2);
     for result in results {
         assert!(matches!(result, Err(Error::Decode { ty: "str", .. })), "{result:?}");
@@ -496,7 +496,7 @@ proptest! {
         prop_assert_eq!(all, model.clone().into_iter().collect::<Vec<_>>());
         let (from, to) = (from.min(to), from.max(to));
         let bounds = (Bound::Excluded(from), Bound::Included(to));
-        let part: Vec<_> = map.range(bounds).unwrap().rev().collect::<Result<_>>().unwrap();
+        let part: Vec<_> = map.range(bounds).rev().collect::<Result<_>>().unwrap();
         let expected: Vec<_> = if from == to {
             Vec::new()
         } else {
@@ -536,10 +536,10 @@ proptest! {
             }
         }
         let a = plain.open_mut(&mut txn).unwrap();
-        prop_assert!(a.iter().unwrap().map(Result::unwrap).eq(numbers));
+        prop_assert!(a.iter().map(Result::unwrap).eq(numbers));
         let b = native.open_mut(&mut txn).unwrap();
-        prop_assert!(b.iter().unwrap().map(Result::unwrap).eq(raw));
+        prop_assert!(b.iter().map(Result::unwrap).eq(raw));
         let c = texts.open_mut(&mut txn).unwrap();
-        prop_assert!(c.iter().unwrap().map(Result::unwrap).eq(strings));
+        prop_assert!(c.iter().map(Result::unwrap).eq(strings));
     }
 }

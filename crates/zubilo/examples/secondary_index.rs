@@ -67,7 +67,7 @@ fn assert_in_step(txn: &ReadTxn) -> Result<()> {
 fn rebuild(env: &Env) -> Result<()> {
     let mut write = env.write()?;
     let mut entries = Vec::new();
-    for record in write.table("people")?.iter()? {
+    for record in write.table("people")?.iter() {
         let (id, mail) = record?;
         entries.push([mail, &[0], id].concat());
     }

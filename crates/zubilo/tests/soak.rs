@@ -114,7 +114,7 @@ fn bulk(txn: &mut WriteTxn, writer: u64, rng: &mut Rng) -> Result<()> {
     if rng.one_in(3) {
         let stop = start + rng.below(end - start) + 1;
         let range = start.to_be_bytes()..stop.to_be_bytes();
-        for record in table.range(range.clone())? {
+        for record in table.range(range.clone()) {
             keys -= number_of(Some(record?.0)) as i64;
         }
         records -= table.delete_range(range)? as i64;

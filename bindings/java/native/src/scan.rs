@@ -64,15 +64,15 @@ impl<'k> Request<'k> {
 
 /// A table in either kind of transaction.
 pub(crate) trait Source {
-    fn range<'s>(&'s self, ends: Ends<'_>) -> Result<Iter<'s>, Failure>;
+    fn range<'s>(&'s self, ends: Ends<'_>) -> Iter<'s>;
     fn cursor(&self) -> Result<Cursor<'_>, Failure>;
     fn values<'s>(&'s self, key: &[u8]) -> Result<ValueIter<'s>, Failure>;
     fn has_duplicates(&self) -> bool;
 }
 
 impl Source for ReadTable<'_> {
-    fn range<'s>(&'s self, ends: Ends<'_>) -> Result<Iter<'s>, Failure> {
-        Ok(ReadTable::range::<&[u8]>(self, ends))
+    fn range<'s>(&'s self, ends: Ends<'_>) -> Iter<'s> {
+        ReadTable::range::<&[u8]>(self, ends)
     }
     fn cursor(&self) -> Result<Cursor<'_>, Failure> {
         Ok(ReadTable::cursor(self))
@@ -86,8 +86,8 @@ impl Source for ReadTable<'_> {
 }
 
 impl Source for WriteTable<'_> {
-    fn range<'s>(&'s self, ends: Ends<'_>) -> Result<Iter<'s>, Failure> {
-        Ok(WriteTable::range::<&[u8]>(self, ends)?)
+    fn range<'s>(&'s self, ends: Ends<'_>) -> Iter<'s> {
+        WriteTable::range::<&[u8]>(self, ends)
     }
     fn cursor(&self) -> Result<Cursor<'_>, Failure> {
         Ok(WriteTable::cursor(self)?)
@@ -123,7 +123,7 @@ pub(crate) fn scan(
         }
     }
     if !filling.full {
-        let mut records = table.range(request.rest(reverse))?;
+        let mut records = table.range(request.rest(reverse));
         while let Some(record) = if reverse { records.next_back() } else { records.next() } {
             if !filling.take(record?)? {
                 break;

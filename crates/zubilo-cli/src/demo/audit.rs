@@ -201,7 +201,7 @@ mod tests {
 
     fn first_key(write: &mut WriteTxn, table: &str) -> Vec<u8> {
         let table = write.table(table).unwrap();
-        table.iter().unwrap().next().unwrap().unwrap().0.to_vec()
+        table.iter().next().unwrap().unwrap().0.to_vec()
     }
 
     #[test]

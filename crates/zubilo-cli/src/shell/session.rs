@@ -309,7 +309,7 @@ impl<'e> Session<'e> {
             |mut found: Iter<'_>| found.try_fold(0, |sum, r| r.map(|_| sum + 1)).doing(&what);
         let number = self.reading(
             |table| counted(table.prefix(&prefix)),
-            |table| counted(table.prefix(&prefix).doing(&what)?),
+            |table| counted(table.prefix(&prefix)),
         )?;
         out.line(&records(number))
     }
@@ -323,13 +323,10 @@ impl<'e> Session<'e> {
                 Some(Start::Prefix(prefix)) => some(table.prefix(prefix)),
                 Some(Start::From(key)) => some(table.range(key.as_slice()..)),
             },
-            |table| {
-                let found = match &start {
-                    None => table.iter(),
-                    Some(Start::Prefix(prefix)) => table.prefix(prefix),
-                    Some(Start::From(key)) => table.range(key.as_slice()..),
-                };
-                some(found.doing(&what)?)
+            |table| match &start {
+                None => some(table.iter()),
+                Some(Start::Prefix(prefix)) => some(table.prefix(prefix)),
+                Some(Start::From(key)) => some(table.range(key.as_slice()..)),
             },
         )?;
         if found.is_empty() {

@@ -115,7 +115,7 @@ fn a_tree_is_told_from_its_pages_and_records() {
     // What random insertions and deletions leave is shown, and what helps against it.
     let mut txn = env.write().unwrap();
     let mut table = txn.table("t").unwrap();
-    let keys: Vec<_> = table.iter().unwrap().map(|r| r.unwrap().0.to_vec()).collect();
+    let keys: Vec<_> = table.iter().map(|r| r.unwrap().0.to_vec()).collect();
     for (i, key) in keys.iter().enumerate() {
         if i % 3 != 0 {
             table.delete(key).unwrap();

@@ -4,6 +4,7 @@ use std::ops::RangeBounds;
 
 use crate::error::Result;
 use crate::tree::Tree;
+use crate::tree::range::Bounds;
 
 use super::catalogue::TableRef;
 use super::cursor::{Cursor, WriteCursor};
@@ -95,8 +96,8 @@ impl WriteTable<'_> {
         self.txn.clear(self.table)
     }
 
-    /// All records in order, as of now.
-    pub fn iter(&self) -> Result<Iter<'_>> {
+    /// All records in order, as of now; a key with many values comes with each of them.
+    pub fn iter(&self) -> Iter<'_> {
         self.range::<&[u8]>(..)
     }
 
@@ -110,21 +111,23 @@ impl WriteTable<'_> {
         self.cursor()?.last()
     }
 
-    /// The records inside `range`, as of now.
-    pub fn range<K: AsRef<[u8]>>(&self, keys: impl RangeBounds<K>) -> Result<Iter<'_>> {
-        self.txn.check()?;
-        let tree = self.tree();
-        Ok(Iter::writing(self.txn.ws.view(), tree, Ok(bounds_of(keys))))
+    /// The records with keys inside `range`, in order, as of now; `.rev()` goes backwards.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter<'_> {
+        self.within(|_| Ok(bounds_of(range)))
     }
 
     /// The records whose keys start with `prefix`, as of now; see [`ReadTable::prefix`].
     ///
     /// [`ReadTable::prefix`]: super::ReadTable::prefix
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter<'_>> {
-        self.txn.check()?;
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter<'_> {
+        self.within(|tree| prefix_bounds(&tree.order, prefix.as_ref()))
+    }
+
+    /// An iterator that gives the error if the transaction has ended, or if there are no such bounds.
+    fn within(&self, bounds: impl FnOnce(&Tree) -> Result<Bounds>) -> Iter<'_> {
         let tree = self.tree();
-        let bounds = prefix_bounds(&tree.order, prefix.as_ref());
-        Ok(Iter::writing(self.txn.ws.view(), tree, bounds))
+        let bounds = self.txn.check().and_then(|()| bounds(tree));
+        Iter::writing(self.txn.ws.view(), tree, bounds)
     }
 
     /// A cursor that stands nowhere yet; the table cannot change while it lives.

@@ -257,7 +257,7 @@ fn run(page_size: u32, rng: &mut Rng, commits: u32) -> u64 {
                 change(&mut write, kind, model, rng, mode);
             }
             let table = write.table_or_create_with(kind.name, &kind.options).unwrap();
-            let seen: Vec<_> = table.iter().unwrap().map(|r| r.unwrap().1.to_vec()).collect();
+            let seen: Vec<_> = table.iter().map(|r| r.unwrap().1.to_vec()).collect();
             assert!(seen.into_iter().eq(model.pairs(kind).into_iter().map(|(_, v)| v)));
         }
         if rng.below(6) == 0 {

@@ -240,7 +240,13 @@ fn a_destroyed_page_breaks_what_needs_it_only() {
 fn reads_in_a_broken_transaction_are_refused() {
     let (env, lost, _) = with_a_destroyed_leaf();
     let mut txn = env.write().unwrap();
-    txn.table("bad").unwrap().put(&lost, "x").unwrap_err();
+    let mut table = txn.table("bad").unwrap();
+    table.put(&lost, "x").unwrap_err();
+    let scans = [table.iter(), table.range("a"..), table.prefix("a")];
+    for mut scan in scans.into_iter() {
+        assert!(matches!(scan.next(), Some(Err(Error::TxnBroken))));
+        assert!(scan.next().is_none() && scan.next_back().is_none());
+    }
     assert!(matches!(txn.tables(), Err(Error::TxnBroken)));
     assert!(matches!(txn.table("good").map(drop), Err(Error::TxnBroken)));
     assert!(matches!(txn.nested(|_| Ok::<_, Error>(())), Err(Error::TxnBroken)));
