@@ -22,7 +22,7 @@ const VECTORS: Table<u32, Aligned<[f32]>> = Table::new("vectors");
 
 fn add(txn: &mut WriteTxn, id: u32, place: &Place, vector: &[f32]) -> Result<()> {
     // The place and its index together or not at all, also within a larger transaction.
-    txn.nested(|txn| {
+    txn.try_nested(|txn| {
         PLACES.open_mut(txn)?.put(id, place)?;
         BY_NAME.open_mut(txn)?.insert((&place.country, &place.name), id)?;
         VECTORS.open_mut(txn)?.put(id, vector)

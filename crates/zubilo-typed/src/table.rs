@@ -102,7 +102,7 @@ impl Definition {
     ) -> Result<zubilo::WriteTable<'t>> {
         if !self.check(txn, types, options)? {
             // All or nothing: a table without its types could not be opened again.
-            txn.nested(|txn| -> Result<()> {
+            txn.try_nested(|txn| -> Result<()> {
                 self.note(txn, types)?;
                 txn.create_table(&*self.name, options.clone())?;
                 Ok(())
@@ -128,7 +128,7 @@ impl Definition {
         if !self.check(txn, types, options)? {
             return Ok(false);
         }
-        txn.nested(|txn| -> Result<()> {
+        txn.try_nested(|txn| -> Result<()> {
             txn.table(TYPES)?.delete(&*self.name)?;
             Ok(txn.drop_table(&*self.name)?)
         })?;

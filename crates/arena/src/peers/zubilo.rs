@@ -133,7 +133,7 @@ impl Session for Thread<'_> {
         &mut self,
         work: impl for<'t> Fn(&mut WriteTable<'t>) -> Outcome<R> + Send,
     ) -> Outcome<R> {
-        let done = self.env.update(move |txn| Ok::<_, zubilo::Error>(work(&mut txn.table(TABLE)?)));
+        let done = self.env.update(move |txn| Ok(work(&mut txn.table(TABLE)?)));
         done.map_err(Fault::of("update"))?
     }
 

@@ -51,7 +51,7 @@ enum State<T, E> {
 
 /// The end of a change that [`Env::update_async`](crate::Env::update_async) has queued.
 #[must_use = "nobody is told whether the change succeeds"]
-pub struct Update<T, E> {
+pub struct Update<T, E = Error> {
     state: Arc<Mutex<State<T, E>>>,
     env: Arc<EnvInner>,
 }
@@ -82,7 +82,7 @@ where
 {
     fn run(&mut self, txn: &mut WriteTxn) {
         let Some(change) = self.change.take() else { return };
-        self.outcome = Some(catch_unwind(AssertUnwindSafe(|| txn.nested(change))));
+        self.outcome = Some(catch_unwind(AssertUnwindSafe(|| txn.try_nested(change))));
     }
 
     fn end(self: Box<Self>, commit: Result<(), &Error>) {

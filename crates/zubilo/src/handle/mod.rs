@@ -91,9 +91,54 @@ impl Env {
     /// What it gives is dropped on the caller's own thread, outside of the transaction and of all locks.
     /// Nested levels that it opens end with it; it can neither end those of others nor commit.
     ///
-    /// The error may be one of your own, as with [`WriteTxn::nested`]; a closure that ends with `Ok(..)` has to
-    /// say which: `Ok::<_, zubilo::Error>(..)`.
-    pub fn update<T, E, F>(&self, change: F) -> Result<T, E>
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| {
+    ///     txn.table_or_create("stock")?.put("nails", "500")?;
+    ///     txn.table_or_create("log")?.put("1", "nails came")?;
+    ///     Ok(())
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
+    ///
+    /// The error is the store's, so that a closure may end with a plain `Ok(..)`. For errors of your own, those of
+    /// typed tables and `anyhow` there is [`Env::try_update`].
+    pub fn update<T, F>(&self, change: F) -> Result<T>
+    where
+        F: FnOnce(&mut WriteTxn) -> Result<T> + Send,
+        T: Send,
+    {
+        self.try_update(change)
+    }
+
+    /// As [`Env::update`], with any error that the store's can become: one of your own, that of typed tables, a
+    /// `Box<dyn Error + Send + Sync>`, `anyhow::Error`. Where the closure's type does not say which, the call has to:
+    ///
+    /// ```
+    /// type Failure = Box<dyn std::error::Error + Send + Sync>;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> Result<(), Failure> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// # env.update(|txn| txn.table_or_create("stock")?.put("nails", "500"))?;
+    /// let nails = env.try_update(|txn| -> Result<u32, Failure> {
+    ///     let mut stock = txn.table("stock")?;
+    ///     let nails = std::str::from_utf8(stock.get("nails")?.unwrap_or(b"0"))?.parse::<u32>()?;
+    ///     stock.put("nails", (nails + 1).to_string())?;
+    ///     Ok(nails)
+    /// })?;
+    /// assert_eq!(nails, 500);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
+    pub fn try_update<T, E, F>(&self, change: F) -> Result<T, E>
     where
         F: FnOnce(&mut WriteTxn) -> Result<T, E> + Send,
         T: Send,
@@ -124,7 +169,16 @@ impl Env {
     /// # assert_eq!(block_on(rename(&env, 7, "seven".into())).unwrap(), None);
     /// # assert_eq!(block_on(rename(&env, 7, "sieben".into())).unwrap(), Some(b"seven".to_vec()));
     /// ```
-    pub fn update_async<T, E, F>(&self, change: F) -> Update<T, E>
+    pub fn update_async<T, F>(&self, change: F) -> Update<T>
+    where
+        F: FnOnce(&mut WriteTxn) -> Result<T> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.try_update_async(change)
+    }
+
+    /// As [`Env::update_async`], with any error that the store's can become; see [`Env::try_update`].
+    pub fn try_update_async<T, E, F>(&self, change: F) -> Update<T, E>
     where
         F: FnOnce(&mut WriteTxn) -> Result<T, E> + Send + 'static,
         T: Send + 'static,

@@ -82,7 +82,7 @@ impl<T, E: From<Error>, F: FnOnce(&mut WriteTxn) -> Result<T, E>> Job for Pendin
             return;
         };
         // A panic undoes the nested level (`nested` sees to it) and goes on in its own thread.
-        let result = catch_unwind(AssertUnwindSafe(|| txn.nested(change)));
+        let result = catch_unwind(AssertUnwindSafe(|| txn.try_nested(change)));
         self.stage = match result {
             Ok(result) => Stage::Ran(result),
             Err(panic) => Stage::Panicked(panic),

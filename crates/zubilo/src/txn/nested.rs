@@ -71,7 +71,33 @@ impl WriteTxn {
     ///
     /// Levels that `change` opens itself and leaves open end with it, in the same way. Levels that were
     /// open before are its caller's: it gets [`Error::NoNestedLevel`] if it tries to end them.
-    pub fn nested<T, E: From<Error>>(
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// txn.table_or_create("t")?.put("key", "old")?;
+    /// let undone = txn.nested(|txn| {
+    ///     txn.table("t")?.put("key", "new")?;
+    ///     txn.table("missing")?.put("key", "value")?;
+    ///     Ok(())
+    /// });
+    /// assert!(matches!(undone, Err(zubilo::Error::NoSuchTable)));
+    /// assert_eq!(txn.table("t")?.get("key")?, Some(&b"old"[..]));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
+    ///
+    /// The error is the store's; for others there is [`WriteTxn::try_nested`].
+    pub fn nested<T>(&mut self, change: impl FnOnce(&mut WriteTxn) -> Result<T>) -> Result<T> {
+        self.try_nested(change)
+    }
+
+    /// As [`WriteTxn::nested`], with any error that the store's can become; see [`Env::try_update`](crate::Env::try_update).
+    pub fn try_nested<T, E: From<Error>>(
         &mut self,
         change: impl FnOnce(&mut WriteTxn) -> Result<T, E>,
     ) -> Result<T, E> {

@@ -77,7 +77,13 @@ impl ParkedRead {
     ///
     /// # Errors
     /// [`Error::Expired`] if others have ended it, now and from then on.
-    pub fn with<T, E: From<Error>>(
+    pub fn with<T>(&mut self, look: impl FnOnce(&ReadTxn) -> Result<T>) -> Result<T> {
+        self.try_with(look)
+    }
+
+    /// As [`ParkedRead::with`], with any error that the store's can become; see
+    /// [`Env::try_update`](crate::Env::try_update).
+    pub fn try_with<T, E: From<Error>>(
         &mut self,
         look: impl FnOnce(&ReadTxn) -> Result<T, E>,
     ) -> Result<T, E> {

@@ -249,7 +249,7 @@ fn reads_in_a_broken_transaction_are_refused() {
     }
     assert!(matches!(txn.tables(), Err(Error::TxnBroken)));
     assert!(matches!(txn.table("good").map(drop), Err(Error::TxnBroken)));
-    assert!(matches!(txn.nested(|_| Ok::<_, Error>(())), Err(Error::TxnBroken)));
+    assert!(matches!(txn.nested(|_| Ok(())), Err(Error::TxnBroken)));
     assert!(matches!(txn.set_geometry(Default::default()), Err(Error::TxnBroken)));
     drop(txn);
     put_all(&env, "good", [("a", "b")]);

@@ -50,7 +50,7 @@ impl From<Error> for Failure {
 }
 
 fn add(env: &Env, n: u32) -> Update<u64, Failure> {
-    env.update_async(move |txn| {
+    env.try_update_async(move |txn| {
         let mut table = txn.table_or_create("t")?;
         table.put(n.to_be_bytes(), "value")?;
         match n % 10 {
@@ -132,7 +132,7 @@ fn a_reader_refuses_and_waiting_threads_go_along() {
                         txn.table_or_create("t")?.put([thread, n], "value")
                     };
                     match n % 2 {
-                        0 => block_on(env.update_async::<_, Error, _>(put)).unwrap(),
+                        0 => block_on(env.update_async(put)).unwrap(),
                         _ => env.update(put).unwrap(),
                     }
                 }
@@ -142,7 +142,7 @@ fn a_reader_refuses_and_waiting_threads_go_along() {
     assert_eq!(env.read().unwrap().table("t").unwrap().len(), 200);
     drop(env);
     let env = Options::new().read_only(true).open(&path).unwrap();
-    let refused = block_on(env.update_async(|_| Ok::<_, Error>(())));
+    let refused = block_on(env.update_async(|_| Ok(())));
     assert!(matches!(refused, Err(Error::ReadOnly)));
 }
 
@@ -150,12 +150,12 @@ fn a_reader_refuses_and_waiting_threads_go_along() {
 fn closures_that_are_waited_for_have_errors_of_their_own() {
     let (_dir, path) = fresh();
     let env = Options::new().open(&path).unwrap();
-    let own = env.update(|txn| -> Result<(), Failure> {
+    let own = env.try_update(|txn| -> Result<(), Failure> {
         txn.table_or_create("t")?.put("key", "value")?;
         Err(Failure::Own(5))
     });
     assert!(matches!(own, Err(Failure::Own(5))));
-    let store = env.update(|txn| -> Result<(), Failure> {
+    let store = env.try_update(|txn| -> Result<(), Failure> {
         txn.table("t")?;
         Ok(())
     });

@@ -128,7 +128,7 @@ fn closures_of_a_group_keep_their_changes_whatever_others_do_with_levels() {
                     put(txn, &format!("{n}"))?;
                     (0..n).for_each(|_| drop(txn.abort_nested()));
                     (0..n).for_each(|_| drop(txn.commit_nested()));
-                    Ok::<_, Error>(())
+                    Ok(())
                 })
                 .unwrap();
             });
@@ -186,7 +186,7 @@ fn a_broken_level_left_open_is_undone_with_its_closure() {
         let mut table = txn.table("t")?;
         let full = (0..1000u32).find_map(|n| table.put(n.to_be_bytes(), [1; 5000]).err());
         assert!(full.is_some(), "it was never full");
-        Ok::<_, Error>(())
+        Ok(())
     });
     assert!(matches!(result, Err(Error::TxnBroken)), "{result:?}");
     txn.commit().unwrap();
@@ -337,7 +337,7 @@ fn closures_never_run(nth: i64, on_drop: impl Fn(&Env) + Sync) -> Option<(u32, u
 fn closures_that_never_run_are_dropped_outside_of_locks() {
     without_panic_messages(|| {
         let uses_the_store = || {
-            let on_drop = |env: &Env| drop(env.update(|_| Ok::<_, Error>(())).unwrap_err());
+            let on_drop = |env: &Env| drop(env.update(|_| Ok(())).unwrap_err());
             (0..20).find_map(|nth| closures_never_run(nth, on_drop))
         };
         assert_eq!(within(60, uses_the_store), Some((6, 0)));

@@ -85,7 +85,7 @@ fn an_expired_reader_finds_out_before_it_reads() {
         assert!(matches!(looked, Err(Error::Expired)));
     }
     assert!(matches!(parked.resume(), Err(Error::Expired)));
-    let looked = second.with(|_| Ok::<_, Error>(()));
+    let looked = second.with(|_| Ok(()));
     assert!(matches!(looked, Err(Error::Expired)));
     let read = second.resume_or_refresh().unwrap();
     assert_round(&read, 5);
@@ -107,7 +107,7 @@ fn a_reader_at_work_cannot_be_expired() {
             // A copy of it is a reader of its own.
             let copy = inside.try_clone()?;
             assert_round(&copy, 0);
-            Ok::<_, Error>(())
+            Ok(())
         })
         .unwrap();
     assert_round(&read, 0);

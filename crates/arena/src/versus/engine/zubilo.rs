@@ -77,8 +77,7 @@ impl Engine for Zubilo {
         &self,
         work: impl for<'t> FnOnce(&mut WriteTable<'t>) -> R + Send,
     ) -> R {
-        let shared =
-            |txn: &mut zubilo::WriteTxn| Ok::<_, zubilo::Error>(work(&mut txn.table(TABLE)?));
+        let shared = |txn: &mut zubilo::WriteTxn| zubilo::Result::Ok(work(&mut txn.table(TABLE)?));
         self.env.update(shared).expect("commit")
     }
 
