@@ -43,10 +43,12 @@
 
 mod codec;
 mod cursor;
+mod entry;
 mod error;
 mod iter;
 mod methods;
 mod multimap;
+mod owned;
 mod read;
 mod table;
 mod write;
@@ -55,11 +57,13 @@ mod write;
 pub use codec::Aligned;
 #[cfg(feature = "serde")]
 pub use codec::Postcard;
-pub use codec::{ByteOrdered, Key, Native, Part, Prefix, Value};
+pub use codec::{ByteOrdered, Key, Native, Part, Prefix, Reserve, Value};
 pub use cursor::{Cursor, WriteCursor};
+pub use entry::Entry;
 pub use error::{Error, Result};
 pub use iter::{Records, Values};
 pub use multimap::{ReadMultimap, WriteMultimap};
+pub use owned::{OwnedMultimap, OwnedRecords, OwnedTable};
 pub use read::ReadTable;
 pub use table::{Handle, Multimap, TYPES, Table};
 pub use write::WriteTable;

@@ -26,6 +26,31 @@ macro_rules! figures {
     };
 }
 
+/// What Rust's maps have, of every kind.
+macro_rules! map_like {
+    ($life:lifetime) => {
+        /// Whether there is a record with this key.
+        pub fn contains_key(&self, key: K::Input<'_>) -> Result<bool> {
+            Ok(K::encoded(key, |key| self.inner.contains_key(key))??)
+        }
+
+        /// The first record, as [`Self::first`].
+        pub fn first_key_value(&self) -> Result<Option<(K::View<$life>, V::View<$life>)>> {
+            self.first()
+        }
+
+        /// The last record, as [`Self::last`].
+        pub fn last_key_value(&self) -> Result<Option<(K::View<$life>, V::View<$life>)>> {
+            self.last()
+        }
+
+        /// Whether `value` is stored under `key`; where a key has many, whether it is one of them.
+        pub fn contains(&self, key: K::Input<'_>, value: V::Input<'_>) -> Result<bool> {
+            Ok(both::<K, V, _>(key, value, |k, v| self.inner.contains(k, v))??)
+        }
+    };
+}
+
 /// What counted tables tell, of every kind.
 macro_rules! counting {
     ($life:lifetime) => {
@@ -65,11 +90,6 @@ macro_rules! of_a_key {
         /// The number of values under `key`; it costs no more than finding the key.
         pub fn count(&self, key: K::Input<'_>) -> Result<u64> {
             Ok(K::encoded(key, |key| self.inner.count(key))??)
-        }
-
-        /// Whether `value` is one of those under `key`.
-        pub fn contains(&self, key: K::Input<'_>, value: V::Input<'_>) -> Result<bool> {
-            Ok(both::<K, V, _>(key, value, |k, v| self.inner.contains(k, v))??)
         }
 
         /// Value `n` under `key`, counted from 0. Only in counted tables.
@@ -147,6 +167,78 @@ macro_rules! writing {
             Ok(replaced???)
         }
 
+        /// Removes the first record and gives it; of a key with many values only the first one goes.
+        ///
+        /// ```
+        /// use zubilo_typed::Table;
+        ///
+        /// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+        /// const JOBS: Table<u32, &str> = Table::new("jobs");
+        /// let mut txn = env.write()?;
+        /// let mut jobs = JOBS.open_mut(&mut txn)?;
+        /// jobs.put(1, "first job")?;
+        /// jobs.put(2, "second job")?;
+        /// assert_eq!(jobs.pop_first()?, Some((1, "first job".to_string())));
+        /// assert_eq!(jobs.len(), 1);
+        /// # Ok(())
+        /// # }
+        /// # let dir = tempfile::tempdir().unwrap();
+        /// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+        /// ```
+        pub fn pop_first(&mut self) -> Result<Option<(K::Owned, V::Owned)>> {
+            self.pop(false)
+        }
+
+        /// Removes the last record and gives it.
+        pub fn pop_last(&mut self) -> Result<Option<(K::Owned, V::Owned)>> {
+            self.pop(true)
+        }
+
+        fn pop(&mut self, last: bool) -> Result<Option<(K::Owned, V::Owned)>> {
+            let mut cursor = self.inner.cursor_mut()?;
+            let record = if last { cursor.last()? } else { cursor.first()? };
+            let Some(record) = record else { return Ok(None) };
+            // Before it goes: what cannot be read stays.
+            let (key, value) = decoded::<K, V>(record)?;
+            let taken = (K::own(key), V::own(value));
+            cursor.delete()?;
+            Ok(Some(taken))
+        }
+
+        /// Removes all records that `keep` gives false for; gives their number. At a record that cannot
+        /// be read it ends with that error; what is removed by then stays removed.
+        ///
+        /// ```
+        /// use zubilo_typed::Table;
+        ///
+        /// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+        /// const STOCK: Table<&str, u32> = Table::new("stock");
+        /// let mut txn = env.write()?;
+        /// let mut stock = STOCK.open_mut(&mut txn)?;
+        /// stock.put("nails", 500)?;
+        /// stock.put("screws", 0)?;
+        /// assert_eq!(stock.retain(|_, pieces| pieces > 0)?, 1);
+        /// assert!(stock.contains_key("nails")? && !stock.contains_key("screws")?);
+        /// # Ok(())
+        /// # }
+        /// # let dir = tempfile::tempdir().unwrap();
+        /// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+        /// ```
+        pub fn retain(
+            &mut self,
+            mut keep: impl FnMut(K::View<'_>, V::View<'_>) -> bool,
+        ) -> Result<u64> {
+            let mut cursor = self.inner.cursor_mut()?;
+            let mut removed = 0;
+            while let Some(record) = cursor.next()? {
+                let (key, value) = decoded::<K, V>(record)?;
+                if !keep(key, value) {
+                    removed += u64::from(cursor.delete()?);
+                }
+            }
+            Ok(removed)
+        }
+
         /// Draws `count` numbers from the table's sequence and gives the first of them.
         pub fn next_sequence(&mut self, count: u64) -> Result<u64> {
             Ok(self.inner.next_sequence(count)?)
@@ -208,4 +300,4 @@ macro_rules! writing {
     };
 }
 
-pub(crate) use {counting, figures, of_a_key, reading, writing};
+pub(crate) use {counting, figures, map_like, of_a_key, reading, writing};

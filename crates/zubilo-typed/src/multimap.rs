@@ -6,8 +6,8 @@ use std::ops::RangeBounds;
 use crate::codec::{Key, Prefix};
 use crate::cursor::{Cursor, WriteCursor, both};
 use crate::error::Result;
-use crate::iter::{Records, Values, encoded_prefix, encoded_range};
-use crate::methods::{counting, figures, of_a_key, reading, writing};
+use crate::iter::{Records, Values, decoded, encoded_prefix, encoded_range};
+use crate::methods::{counting, figures, map_like, of_a_key, reading, writing};
 
 /// A table with many values under a key, as a read transaction sees it. What it gives lives as long
 /// as the transaction.
@@ -37,6 +37,7 @@ impl<'t, K, V> WriteMultimap<'t, K, V> {
 
 impl<'t, K: Key, V: Key> ReadMultimap<'t, K, V> {
     of_a_key!('t);
+    map_like!('t);
     reading!();
     counting!('t);
     figures!();
@@ -59,6 +60,7 @@ impl<K: Key, V: Key> WriteMultimap<'_, K, V> {
     }
 
     of_a_key!('_);
+    map_like!('_);
     writing!();
     counting!('_);
     figures!();

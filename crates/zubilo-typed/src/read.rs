@@ -4,10 +4,10 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
 use crate::codec::{Key, Prefix, Value};
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, both};
 use crate::error::Result;
 use crate::iter::{Records, encoded_prefix, encoded_range};
-use crate::methods::{counting, figures, reading};
+use crate::methods::{counting, figures, map_like, reading};
 
 /// A table as a read transaction sees it. What it gives lives as long as the transaction.
 pub struct ReadTable<'t, K, V> {
@@ -37,11 +37,7 @@ impl<'t, K: Key, V: Value> ReadTable<'t, K, V> {
         values.into_iter().map(|value| value.map(V::decode).transpose()).collect()
     }
 
-    /// Whether there is a record with this key.
-    pub fn contains(&self, key: K::Input<'_>) -> Result<bool> {
-        Ok(K::encoded(key, |key| self.inner.get(key))??.is_some())
-    }
-
+    map_like!('t);
     reading!();
     counting!('t);
     figures!();

@@ -5,12 +5,14 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use zubilo::{KeyOrder, ReadTxn, TableId, TableOptions, WriteTxn};
 
 use crate::codec::{Key, Value};
 use crate::error::{Error, Result};
 use crate::multimap::{ReadMultimap, WriteMultimap};
+use crate::owned::{OwnedMultimap, OwnedTable};
 use crate::read::ReadTable;
 use crate::write::WriteTable;
 
@@ -138,7 +140,7 @@ impl Definition {
 
 /// What both kinds of definition have in common.
 macro_rules! definition {
-    ($name:ident, $value:ident, $kind:literal, $read:ident, $write:ident) => {
+    ($name:ident, $value:ident, $kind:literal, $read:ident, $write:ident, $owned:ident) => {
         impl<K: Key, V: $value> $name<K, V> {
             /// The definition of the table `name`.
             pub const fn new(name: &'static str) -> Self {
@@ -198,6 +200,14 @@ macro_rules! definition {
             /// Opens the table to read.
             pub fn open<'t>(&self, txn: &'t ReadTxn) -> Result<$read<'t, K, V>> {
                 self.definition.open(txn, &self.types(), &self.options()).map($read::new)
+            }
+
+            /// Opens the table to read, together with a share of the transaction: to keep it, to send it to
+            /// other threads, to hold it across an `await`.
+            pub fn open_owned(&self, txn: &Arc<ReadTxn>) -> Result<$owned<K, V>> {
+                let (types, options) = (self.types(), self.options());
+                self.definition.open(txn, &types, &options)?;
+                Ok($owned::new(txn.owned_table_with(self.name(), &options)?))
             }
 
             /// Opens the table to read and change it, and makes it if there is none.
@@ -357,5 +367,5 @@ impl<K: Key, V: Key> Multimap<K, V> {
     }
 }
 
-definition!(Table, Value, "table", ReadTable, WriteTable);
-definition!(Multimap, Key, "multimap", ReadMultimap, WriteMultimap);
+definition!(Table, Value, "table", ReadTable, WriteTable, OwnedTable);
+definition!(Multimap, Key, "multimap", ReadMultimap, WriteMultimap, OwnedMultimap);

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 
-use super::Value;
+use super::{Reserve, Value};
 use crate::error::{Result, bad};
 
 /// Plain data as a value, or with `Aligned<[T]>` a slice of it: a reference into the store is given,
@@ -31,6 +31,7 @@ fn cast_error(error: bytemuck::PodCastError) -> crate::Error {
 impl<T: Pod> Value for Aligned<T> {
     type Input<'a> = &'a T;
     type View<'a> = &'a T;
+    type Owned = T;
 
     const WIDTH: Option<usize> = Some(size_of::<T>());
     const ALIGN: u8 = align_of_values::<T>();
@@ -49,6 +50,14 @@ impl<T: Pod> Value for Aligned<T> {
         bytemuck::try_from_bytes(bytes).map_err(cast_error)
     }
 
+    fn input(owned: &T) -> &T {
+        owned
+    }
+
+    fn own(view: &T) -> T {
+        *view
+    }
+
     fn encoded<R>(input: &T, with: impl FnOnce(&[u8]) -> R) -> Result<R> {
         Ok(with(bytemuck::bytes_of(input)))
     }
@@ -57,6 +66,7 @@ impl<T: Pod> Value for Aligned<T> {
 impl<T: Pod> Value for Aligned<[T]> {
     type Input<'a> = &'a [T];
     type View<'a> = &'a [T];
+    type Owned = Vec<T>;
 
     const ALIGN: u8 = {
         const { assert!(size_of::<T>() > 0, "how many there are of nothing cannot be stored") }
@@ -81,7 +91,31 @@ impl<T: Pod> Value for Aligned<[T]> {
         bytemuck::try_cast_slice(bytes).map_err(cast_error)
     }
 
+    fn input(owned: &Vec<T>) -> &[T] {
+        owned
+    }
+
+    fn own(view: &[T]) -> Vec<T> {
+        view.to_vec()
+    }
+
     fn encoded<R>(input: &[T], with: impl FnOnce(&[u8]) -> R) -> Result<R> {
         Ok(with(bytemuck::cast_slice(input)))
+    }
+}
+
+impl<T: Pod> Reserve for Aligned<[T]> {
+    type Room = [T];
+
+    fn room_len(len: usize) -> Result<usize> {
+        let too_long = zubilo::Error::Invalid("no value is so long");
+        len.checked_mul(size_of::<T>()).ok_or(too_long.into())
+    }
+
+    fn room(bytes: &mut [u8]) -> Result<&mut [T]> {
+        if bytes.is_empty() {
+            return Ok(&mut []);
+        }
+        bytemuck::try_cast_slice_mut(bytes).map_err(cast_error)
     }
 }

@@ -7,6 +7,7 @@ use crate::error::{Result, bad};
 impl Value for () {
     type Input<'a> = ();
     type View<'a> = ();
+    type Owned = ();
 
     const WIDTH: Option<usize> = Some(0);
 
@@ -22,6 +23,10 @@ impl Value for () {
         if bytes.is_empty() { Ok(()) } else { Err(bad("()", "not empty")) }
     }
 
+    fn input((): &()) {}
+
+    fn own((): ()) {}
+
     fn encoded<R>((): (), with: impl FnOnce(&[u8]) -> R) -> Result<R> {
         Ok(with(&[]))
     }
@@ -33,6 +38,7 @@ const SOME: u8 = 1;
 impl<T: Value> Value for Option<T> {
     type Input<'a> = Option<T::Input<'a>>;
     type View<'a> = Option<T::View<'a>>;
+    type Owned = Option<T::Owned>;
 
     fn tag(into: &mut String) {
         // The byte in front would leave nothing aligned.
@@ -61,6 +67,14 @@ impl<T: Value> Value for Option<T> {
             Some((&SOME, rest)) => T::decode(rest).map(Some),
             _ => Err(bad("option", "neither none nor some")),
         }
+    }
+
+    fn input(owned: &Self::Owned) -> Self::Input<'_> {
+        owned.as_ref().map(T::input)
+    }
+
+    fn own(view: Self::View<'_>) -> Self::Owned {
+        view.map(T::own)
     }
 }
 
@@ -92,6 +106,10 @@ impl<T: Part> Part for Option<T> {
             _ => Err(bad("option", "neither none nor some")),
         }
     }
+
+    fn own_item(item: Self::Item<'_>) -> Self::Owned {
+        item.map(T::own_item)
+    }
 }
 
 /// The sum of two widths, where both are known.
@@ -109,6 +127,7 @@ macro_rules! tuple {
         impl<$($part: Part,)+ $last: ByteOrdered> Value for ($($part,)+ $last,) {
             type Input<'a> = ($($part::Input<'a>,)+ $last::Input<'a>,);
             type View<'a> = ($($part::Item<'a>,)+ $last::View<'a>,);
+            type Owned = ($($part::Owned,)+ $last::Owned,);
 
             const WIDTH: Option<usize> = {
                 let width = $last::WIDTH;
@@ -132,6 +151,14 @@ macro_rules! tuple {
                 let mut rest = bytes;
                 Ok(($($part::decode_part(&mut rest)?,)+ $last::decode(rest)?,))
             }
+
+            fn input(owned: &Self::Owned) -> Self::Input<'_> {
+                ($($part::input(&owned.$i),)+ $last::input(&owned.$l),)
+            }
+
+            fn own(view: Self::View<'_>) -> Self::Owned {
+                ($($part::own_item(view.$i),)+ $last::own(view.$l),)
+            }
         }
 
         impl<$($part: Part,)+ $last: ByteOrdered> Key for ($($part,)+ $last,) {}
@@ -147,6 +174,10 @@ macro_rules! tuple {
 
             fn decode_part<'a>(bytes: &mut &'a [u8]) -> Result<Self::Item<'a>> {
                 Ok(($($part::decode_part(bytes)?,)+ $last::decode_part(bytes)?,))
+            }
+
+            fn own_item(item: Self::Item<'_>) -> Self::Owned {
+                ($($part::own_item(item.$i),)+ $last::own_item(item.$l),)
             }
         }
     };

@@ -23,12 +23,31 @@ pub use native::Native;
 pub use postcard::Postcard;
 pub use prefix::Prefix;
 
+/// What can be filled in place: see [`WriteTable::reserve`](crate::WriteTable::reserve).
+pub trait Reserve: Value {
+    /// The room: bytes, or numbers.
+    type Room: ?Sized;
+
+    /// The bytes of a room for `len` items; an error if no value is so long.
+    fn room_len(len: usize) -> Result<usize>;
+
+    /// The room in these bytes.
+    fn room(bytes: &mut [u8]) -> Result<&mut Self::Room>;
+}
+
 /// What can be stored as a value.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be stored in a typed table",
+    label = "not a value of typed tables",
+    note = "values are what can be a key, `Postcard<T>` for types of serde, and `Aligned<T>` for plain data"
+)]
 pub trait Value: 'static {
     /// What is stored from: the type itself where it is small, else a reference.
     type Input<'a>: Copy;
     /// What reading gives: the type itself, or a reference into the store.
     type View<'a>;
+    /// The value by itself, beyond the transaction: what `take` and `pop_first` give. `String` for `&str`.
+    type Owned: 'static;
 
     /// Length of the encoding where it is always the same.
     const WIDTH: Option<usize> = None;
@@ -45,6 +64,12 @@ pub trait Value: 'static {
     /// Reads the encoding back; an error for bytes that [`Value::encode`] does not write.
     fn decode(bytes: &[u8]) -> Result<Self::View<'_>>;
 
+    /// What is stored from an owned value.
+    fn input(owned: &Self::Owned) -> Self::Input<'_>;
+
+    /// Makes an owned value of what reading gave.
+    fn own(view: Self::View<'_>) -> Self::Owned;
+
     /// Calls `with` with the encoding. To be overridden where it needs no allocation.
     fn encoded<R>(input: Self::Input<'_>, with: impl FnOnce(&[u8]) -> R) -> Result<R> {
         let mut bytes = Vec::with_capacity(Self::WIDTH.unwrap_or(32));
@@ -54,6 +79,11 @@ pub trait Value: 'static {
 }
 
 /// What can be a key, or one of many values of a key: sorted, the table keeps the order of the type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a key, or one of many values of a key",
+    label = "not a key of typed tables",
+    note = "keys are integers, floats, `bool`, `char`, strings, byte strings, arrays of bytes, and options and tuples of these"
+)]
 pub trait Key: Value {
     /// The order of the encodings that is the order of the values.
     const ORDER: KeyOrder = KeyOrder::Bytes;
@@ -65,6 +95,11 @@ pub trait ByteOrdered: Key {}
 
 /// What can be any part of a tuple: it has an encoding that tells its own end and keeps the order
 /// also when something follows.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a part of a key that others follow",
+    label = "not a part of keys",
+    note = "all keys of typed tables can but `()` and `Native`"
+)]
 pub trait Part: ByteOrdered {
     /// What reading gives. Other than [`Value::View`] it may have to be put together.
     type Item<'a>;
@@ -74,4 +109,7 @@ pub trait Part: ByteOrdered {
 
     /// Reads the encoding off the front.
     fn decode_part<'a>(bytes: &mut &'a [u8]) -> Result<Self::Item<'a>>;
+
+    /// Makes an owned value of what reading gave.
+    fn own_item(item: Self::Item<'_>) -> Self::Owned;
 }

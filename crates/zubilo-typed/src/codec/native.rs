@@ -18,6 +18,7 @@ macro_rules! native {
         $(impl Value for Native<$type> {
             type Input<'a> = $type;
             type View<'a> = $type;
+            type Owned = $type;
 
             const WIDTH: Option<usize> = Some(size_of::<$type>());
 
@@ -32,6 +33,14 @@ macro_rules! native {
 
             fn decode(bytes: &[u8]) -> Result<$type> {
                 whole(bytes, $tag).map(<$type>::from_le_bytes)
+            }
+
+            fn input(owned: &$type) -> $type {
+                *owned
+            }
+
+            fn own(view: $type) -> $type {
+                view
             }
 
             fn encoded<R>(input: $type, with: impl FnOnce(&[u8]) -> R) -> Result<R> {

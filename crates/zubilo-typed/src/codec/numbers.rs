@@ -22,6 +22,7 @@ macro_rules! fixed {
         impl Value for $type {
             type Input<'a> = $type;
             type View<'a> = $type;
+            type Owned = $type;
 
             const WIDTH: Option<usize> = Some($width);
 
@@ -38,6 +39,14 @@ macro_rules! fixed {
             fn decode(bytes: &[u8]) -> Result<$type> {
                 let from: fn([u8; $width]) -> Result<$type> = $from;
                 from(whole(bytes, $tag)?)
+            }
+
+            fn input(owned: &$type) -> $type {
+                *owned
+            }
+
+            fn own(view: $type) -> $type {
+                view
             }
 
             fn encoded<R>(input: $type, with: impl FnOnce(&[u8]) -> R) -> Result<R> {
@@ -59,6 +68,10 @@ macro_rules! fixed {
             fn decode_part(bytes: &mut &[u8]) -> Result<$type> {
                 let from: fn([u8; $width]) -> Result<$type> = $from;
                 from(take(bytes, $tag)?)
+            }
+
+            fn own_item(item: $type) -> $type {
+                item
             }
         }
     };

@@ -15,6 +15,7 @@ pub struct Postcard<T>(PhantomData<fn() -> T>);
 impl<T: Serialize + DeserializeOwned + 'static> Value for Postcard<T> {
     type Input<'a> = &'a T;
     type View<'a> = T;
+    type Owned = T;
 
     fn tag(into: &mut String) {
         into.push_str("postcard");
@@ -32,5 +33,13 @@ impl<T: Serialize + DeserializeOwned + 'static> Value for Postcard<T> {
             Ok(_) => Err(bad("postcard", "followed by more")),
             Err(_) => Err(bad("postcard", "not what serde writes for this type")),
         }
+    }
+
+    fn input(owned: &T) -> &T {
+        owned
+    }
+
+    fn own(view: T) -> T {
+        view
     }
 }

@@ -2,8 +2,9 @@
 //! becomes 0 255: so the shorter of two comes first, whatever follows.
 
 use std::borrow::Cow;
+use std::convert::identity;
 
-use super::{ByteOrdered, Key, Part, Value};
+use super::{ByteOrdered, Key, Part, Reserve, Value};
 use crate::error::{Result, bad};
 
 const ESCAPED: u8 = 255;
@@ -58,12 +59,16 @@ fn utf8_part(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, str>> {
 }
 
 /// A codec of variable length: `$raw` gives the input's bytes, `$view` what reading gives, `$item`
-/// the same from a tuple.
+/// the same from a tuple; `$own` and `$own_part` make `$owned` of them.
 macro_rules! variable {
-    ($type:ty, $tag:literal, $input:ty, $out:ty, $part:ty, $raw:expr, $view:expr, $item:expr) => {
+    (
+        $type:ty, $tag:literal, $input:ty, $out:ty, $part:ty, $owned:ty,
+        $raw:expr, $view:expr, $item:expr, $own:expr, $own_part:expr $(,)?
+    ) => {
         impl Value for $type {
             type Input<'a> = $input;
             type View<'a> = $out;
+            type Owned = $owned;
 
             fn tag(into: &mut String) {
                 into.push_str($tag);
@@ -76,6 +81,14 @@ macro_rules! variable {
 
             fn decode(bytes: &[u8]) -> Result<Self::View<'_>> {
                 $view(bytes)
+            }
+
+            fn input(owned: &$owned) -> Self::Input<'_> {
+                owned
+            }
+
+            fn own(view: Self::View<'_>) -> $owned {
+                $own(view)
             }
 
             fn encoded<R>(input: Self::Input<'_>, with: impl FnOnce(&[u8]) -> R) -> Result<R> {
@@ -97,36 +110,90 @@ macro_rules! variable {
             fn decode_part<'a>(bytes: &mut &'a [u8]) -> Result<Self::Item<'a>> {
                 unescape(bytes, $tag).and_then($item)
             }
+
+            fn own_item(item: Self::Item<'_>) -> $owned {
+                $own_part(item)
+            }
         }
     };
 }
 
-variable!(&'static str, "str", &'a str, &'a str, Cow<'a, str>, str::as_bytes, utf8, utf8_part);
+variable!(
+    &'static str,
+    "str",
+    &'a str,
+    &'a str,
+    Cow<'a, str>,
+    String,
+    str::as_bytes,
+    utf8,
+    utf8_part,
+    str::to_string,
+    Cow::into_owned,
+);
 variable!(
     String,
     "str",
     &'a str,
     String,
     String,
+    String,
     str::as_bytes,
     |bytes| utf8(bytes).map(str::to_string),
-    |bytes| utf8_part(bytes).map(Cow::into_owned)
+    |bytes| utf8_part(bytes).map(Cow::into_owned),
+    identity,
+    identity,
 );
-variable!(&'static [u8], "bytes", &'a [u8], &'a [u8], Cow<'a, [u8]>, <[u8]>::as_ref, Ok, Ok);
+variable!(
+    &'static [u8],
+    "bytes",
+    &'a [u8],
+    &'a [u8],
+    Cow<'a, [u8]>,
+    Vec<u8>,
+    <[u8]>::as_ref,
+    Ok,
+    Ok,
+    <[u8]>::to_vec,
+    Cow::into_owned,
+);
 variable!(
     Vec<u8>,
     "bytes",
     &'a [u8],
     Vec<u8>,
     Vec<u8>,
+    Vec<u8>,
     <[u8]>::as_ref,
     |bytes: &[u8]| Ok(bytes.to_vec()),
-    |bytes: Cow<'_, [u8]>| Ok(bytes.into_owned())
+    |bytes: Cow<'_, [u8]>| Ok(bytes.into_owned()),
+    identity,
+    identity,
 );
+
+/// Bytes can be filled in place.
+macro_rules! reserve {
+    ($($type:ty),*) => {
+        $(impl Reserve for $type {
+            type Room = [u8];
+
+            fn room_len(len: usize) -> Result<usize> {
+                Ok(len)
+            }
+
+            fn room(bytes: &mut [u8]) -> Result<&mut [u8]> {
+                Ok(bytes)
+            }
+        })*
+    };
+}
+
+reserve!(&'static [u8], Vec<u8>);
 
 impl<const N: usize> Value for [u8; N] {
     type Input<'a> = &'a [u8; N];
     type View<'a> = &'a [u8; N];
+    type Owned = [u8; N];
 
     const WIDTH: Option<usize> = Some(N);
 
@@ -141,6 +208,14 @@ impl<const N: usize> Value for [u8; N] {
 
     fn decode(bytes: &[u8]) -> Result<&[u8; N]> {
         bytes.try_into().map_err(|_| bad("byte array", "of another length"))
+    }
+
+    fn input(owned: &[u8; N]) -> &[u8; N] {
+        owned
+    }
+
+    fn own(view: &[u8; N]) -> [u8; N] {
+        *view
     }
 
     fn encoded<R>(input: &[u8; N], with: impl FnOnce(&[u8]) -> R) -> Result<R> {
@@ -162,5 +237,9 @@ impl<const N: usize> Part for [u8; N] {
         let (first, rest) = bytes.split_first_chunk::<N>().ok_or(bad("byte array", "too short"))?;
         *bytes = rest;
         Ok(first)
+    }
+
+    fn own_item(item: &[u8; N]) -> [u8; N] {
+        *item
     }
 }
