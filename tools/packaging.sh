@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1.0/p' Cargo.toml)
 rustup run "$oldest" rustc --version 2>/dev/null || rustup toolchain install "$oldest" --profile minimal
-published=(-p zubilo -p lmdb-file -p lmdb-import -p zubilo-typed -p zubilo-cli)
+published=(-p zubilo -p lmdb-file -p lmdb-import -p zubilo-derive -p zubilo-typed -p zubilo-cli)
 cargo "+$oldest" check --target-dir target/oldest "${published[@]}" -p liblmdb -p lmdb-tools
 cargo package "${published[@]}"
 

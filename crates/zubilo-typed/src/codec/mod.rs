@@ -39,7 +39,7 @@ pub trait Reserve: Value {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored in a typed table",
     label = "not a value of typed tables",
-    note = "values are what can be a key, `Postcard<T>` for types of serde, and `Aligned<T>` for plain data"
+    note = "values are what can be a key, types that derive `Value`, `Postcard<T>` for types of serde, and `Aligned<T>` for plain data"
 )]
 pub trait Value: 'static {
     /// What is stored from: the type itself where it is small, else a reference.
@@ -82,7 +82,7 @@ pub trait Value: 'static {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a key, or one of many values of a key",
     label = "not a key of typed tables",
-    note = "keys are integers, floats, `bool`, `char`, strings, byte strings, arrays of bytes, and options and tuples of these"
+    note = "keys are integers, floats, `bool`, `char`, strings, byte strings, arrays of bytes, options and tuples of these, and types that derive `Key`"
 )]
 pub trait Key: Value {
     /// The order of the encodings that is the order of the values.
