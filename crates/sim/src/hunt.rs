@@ -2,6 +2,7 @@
 
 use zubilo::planted::{Bug, plant};
 
+use crate::branches;
 use crate::cursors;
 use crate::decay;
 use crate::disk::SimDisk;
@@ -24,7 +25,7 @@ pub enum Planted {
 }
 
 /// A bug, and the workloads that can show it; none for damage of the medium.
-pub const HUNTS: [(Planted, &[&str]); 32] = [
+pub const HUNTS: [(Planted, &[&str]); 47] = [
     (Planted::Disk(Mistake::NotFlushed), &["sync-small"]),
     (Planted::Disk(Mistake::AcknowledgedEarly), &["sync-small"]),
     (Planted::Disk(Mistake::PagesNotFlushed), &["sync-spill"]),
@@ -57,6 +58,21 @@ pub const HUNTS: [(Planted, &[&str]); 32] = [
     (Planted::Engine(Bug::SpilledForgotten), &["sync-spill", "faults-spill"]),
     (Planted::Disk(Mistake::NotFlushed), &["log-small"]),
     (Planted::Engine(Bug::RecordNotFlushed), &["log-small"]),
+    (Planted::Engine(Bug::RecordNotVerified), &["log-large"]),
+    (Planted::Engine(Bug::RecordsNotChained), &["log-branches"]),
+    (Planted::Engine(Bug::ChainNotReseeded), &["log-branches"]),
+    (Planted::Engine(Bug::OpeningNotInChain), &["log-branches"]),
+    (Planted::Engine(Bug::RecordAfterMeta), &["log-two", "stores-log"]),
+    (Planted::Engine(Bug::RecordNotVoided), &["log-failed"]),
+    (Planted::Engine(Bug::RecordNotWrapped), &["log-laps"]),
+    (Planted::Engine(Bug::RingFreedTooEarly), &["log-laps"]),
+    (Planted::Engine(Bug::RingNotBooked), &["log-small"]),
+    (Planted::Engine(Bug::ChangesNotLogged), &["log-small"]),
+    (Planted::Engine(Bug::UndoneChangesLogged), &["log-small", "log-tables"]),
+    (Planted::Engine(Bug::GapInTheLog), &["log-mixed", "log-processes"]),
+    (Planted::Engine(Bug::OneFlushOnWeak), &["log-tables"]),
+    (Planted::Engine(Bug::SteadyNotPinned), &["log-small"]),
+    (Planted::Engine(Bug::SteadyOverwritten), &["log-small"]),
 ];
 
 /// Bugs that cursors show, inside one transaction.
@@ -92,6 +108,7 @@ pub fn hunt(bug: Option<Planted>, names: &[&str], rounds: u64) -> Catch {
         }
         for name in names {
             all.add(cursors::run(name, seed));
+            all.add(branches::run(name, seed, &prepare));
         }
         if names.is_empty() {
             all.add(decay::flips(seed, STATES));

@@ -1,5 +1,6 @@
 //! A few thousand crash states of each kind of workload; the long run is `cargo run -p sim`.
 
+use sim::branches;
 use sim::plan::{self, Plan};
 use sim::run::{Outcome, Run};
 
@@ -40,6 +41,21 @@ fn interleaved_checkpoints() {
 #[test]
 fn compactions() {
     survive(|p| p.name.starts_with("compact"), 7, 100);
+}
+
+#[test]
+fn the_redo_log() {
+    survive(|p| p.name.starts_with("log"), 7, 60);
+}
+
+#[test]
+fn branches_of_history() {
+    let mut all = Outcome::default();
+    for (seed, name) in (0..12).flat_map(|seed| branches::NAMES.map(|name| (seed, name))) {
+        all.add(branches::run(name, seed, &|_| ()));
+    }
+    assert!(all.failures.is_empty(), "\n{}\n", all.failures.join("\n"));
+    assert!(all.states > 100, "only {} states", all.states);
 }
 
 #[test]

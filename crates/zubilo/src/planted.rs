@@ -75,6 +75,18 @@ pub enum Bug {
     GapInTheLog,
     /// The pages of the redo log count as free.
     RingNotBooked,
+    /// The checksum of a record does not cover the one before.
+    RecordsNotChained,
+    /// A commit without a record leaves the chain of checksums as it was.
+    ChainNotReseeded,
+    /// Neither record nor chain know which open they are of.
+    OpeningNotInChain,
+    /// A record is appended after its commit was published.
+    RecordAfterMeta,
+    /// A record that reaches the ring's end goes on in the pages behind it.
+    RecordNotWrapped,
+    /// The record of a commit that failed stays in the log.
+    RecordNotVoided,
 }
 
 #[cfg(feature = "planted")]

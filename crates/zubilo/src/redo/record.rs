@@ -31,6 +31,10 @@ pub(crate) struct Place {
 
 /// The chain after a commit that has no record: what an earlier writer left at the same place does not fit it.
 pub(crate) fn reseed(chain: u64, txn: u64, opening: u32) -> u64 {
+    if has(Bug::ChainNotReseeded) {
+        return chain;
+    }
+    let opening = if has(Bug::OpeningNotInChain) { 0 } else { opening };
     let mut bytes = [0; 12];
     let stored = store_u64(&mut bytes, 0, txn) && store_u32(&mut bytes, 8, opening);
     debug_assert!(stored);
@@ -40,6 +44,7 @@ pub(crate) fn reseed(chain: u64, txn: u64, opening: u32) -> u64 {
 /// Completes a record: [`HEADER`] bytes of any content, then the payload. Gives the place after it.
 pub(crate) fn seal(record: &mut [u8], at: Place, txn: u64, opening: u32) -> Place {
     let payload = record.len().saturating_sub(HEADER) as u32;
+    let opening = if has(Bug::OpeningNotInChain) { 0 } else { opening };
     let stored = store_u64(record, 8, txn)
         && store_u32(record, 16, payload)
         && store_u32(record, 20, opening);
@@ -51,6 +56,7 @@ pub(crate) fn seal(record: &mut [u8], at: Place, txn: u64, opening: u32) -> Plac
 }
 
 fn checksum(bytes: &[u8], chain: u64) -> u64 {
+    let chain = if has(Bug::RecordsNotChained) { 0 } else { chain };
     XxHash3_64::oneshot_with_seed(chain, bytes)
 }
 

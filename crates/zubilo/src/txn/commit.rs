@@ -287,11 +287,16 @@ impl Logged<'_> {
     fn seal(self) -> Result<TxnId> {
         let Logged { txn, mut meta, one_flush, mut bytes, scattered, log } = self;
         let sync = log.is_none() && (txn.env.is_sync() || txn.is_hard_to_judge());
+        let mut record = Vec::new();
         if let Some(log) = log {
             // Before its meta: a meta that names a record that is not there would break the log.
-            let mut record = txn.take_record();
+            record = txn.take_record();
             bytes = record.len() as u64;
-            meta.redo = Some(txn.env.append_record(&log, meta.txn, &mut record)?);
+            let next = txn.env.seal_record(&log, meta.txn, &mut record);
+            if !has(Bug::RecordAfterMeta) {
+                txn.env.append_record(&log, &record)?;
+            }
+            meta.redo = Some(next);
             txn.clock.lap(|report| &mut report.flush);
             txn.clock.report.flushes += 1;
         }
@@ -308,11 +313,16 @@ impl Logged<'_> {
             meta.digest = env.data.home();
         }
         let published = publish(env, clock, &meta, sync);
-        if let (Err(_), Some(log)) = (&published, &log) {
+        if let (Err(_), Some(log)) = (&published, &log)
+            && !has(Bug::RecordNotVoided)
+        {
             // No open is to find the record. Should this fail, the store is poisoned.
             let _ = env.void_record(log);
         }
         published?;
+        if let Some(log) = log.filter(|_| has(Bug::RecordAfterMeta)) {
+            env.append_record(&log, &record)?;
+        }
         let number = meta.txn;
         env.geometry_pending.store(false, std::sync::atomic::Ordering::Relaxed);
         let (geometry, end) = (meta.geometry, meta.end);
