@@ -191,6 +191,14 @@ int zubilo_nth_value(MDB_txn *txn, MDB_dbi dbi, const MDB_val *key, uint64_t n, 
 int zubilo_rank(MDB_txn *txn, MDB_dbi dbi, const MDB_val *key, const MDB_val *data, uint64_t *rank);
 /* How many records have keys from one on and before another; null is from the first, to the last. */
 int zubilo_range_size(MDB_txn *txn, MDB_dbi dbi, const MDB_val *from, const MDB_val *to, uint64_t *size);
+/* About so many, of any table: it reads the ends of the range and some dozens of pages between them. A short range, and a table
+ * that counts, give the exact number. */
+int zubilo_range_estimate(MDB_txn *txn, MDB_dbi dbi, const MDB_val *from, const MDB_val *to, uint64_t *records);
+/* Cuts such a range into at most so many parts with about as many records each, one for each thread of a scan: calls
+ * cut with the key that each part but the first begins with, in order, until it gives something other than 0, which
+ * is given. The key is good for the call only. */
+int zubilo_range_split(MDB_txn *txn, MDB_dbi dbi, const MDB_val *from, const MDB_val *to, unsigned parts,
+	int (*cut)(void *ctx, const MDB_val *key), void *ctx);
 /* Removes the records of such a range, in any table but the unnamed one; the cost follows the pages. */
 int zubilo_del_range(MDB_txn *txn, MDB_dbi dbi, const MDB_val *from, const MDB_val *to, uint64_t *removed);
 
@@ -275,6 +283,16 @@ int zubilo_scrub_report(MDB_env *env, zubilo_scrub *report);
 
 /* As mdb_env_copy2, or with a null path as mdb_env_copyfd2, telling how far it is. */
 int zubilo_copy(MDB_env *env, const char *path, int fd, unsigned flags, zubilo_progress *progress, void *ctx);
+
+/* Brings the store into memory. With wait 0 the system is asked to read in the background; else it is there when the call
+ * returns, as far as there is room. */
+int zubilo_warm_up(MDB_env *env, int wait, zubilo_progress *progress, void *ctx);
+/* The same for what a range of a table needs, as a read transaction sees it; from and to as in zubilo_range_size. The pages
+ * in all are those of the whole table. */
+int zubilo_warm_up_range(MDB_txn *txn, MDB_dbi dbi, const MDB_val *from, const MDB_val *to, int wait,
+	zubilo_progress *progress, void *ctx);
+/* Pages that the newest commit reaches up to, and how many of them are in memory now. */
+int zubilo_residency(MDB_env *env, uint64_t *pages, uint64_t *resident);
 
 #ifdef __cplusplus
 }

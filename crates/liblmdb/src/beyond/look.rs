@@ -26,7 +26,7 @@ type Visitor = unsafe extern "C" fn(
     usize,
     usize,
 ) -> c_int;
-type Progress = unsafe extern "C" fn(*mut c_void, u64, u64) -> c_int;
+pub(super) type Progress = unsafe extern "C" fn(*mut c_void, u64, u64) -> c_int;
 type Problem = unsafe extern "C" fn(*mut c_void, u64, *const c_char, *const c_char) -> c_int;
 type OneReader = unsafe extern "C" fn(*mut c_void, libc::pid_t, u64, u64, u64) -> c_int;
 
@@ -104,7 +104,7 @@ pub(super) unsafe extern "C" fn mdbx_env_pgwalk(
 }
 
 /// Calls back with pages done and in all; the program stops it by a number other than 0.
-fn go_on(
+pub(super) fn go_on(
     progress: Option<Progress>,
     context: *mut c_void,
     told: &mut c_int,

@@ -11,6 +11,7 @@ mod options;
 mod slow;
 mod tables;
 mod user_metadata;
+mod warm;
 
 use std::ffi::c_int;
 

@@ -1,6 +1,6 @@
 //! Tables: those that count their records, what else is fixed when they are made, ranges of keys, names.
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ops::Bound;
 
 use zubilo::raw::RawRange;
@@ -35,7 +35,7 @@ macro_rules! ask {
 }
 
 /// From a key on, and up to another one that is not in the range; null is from the first, to the last.
-fn range<'k>(from: *const MDB_val, to: *const MDB_val) -> Result<RawRange<'k>> {
+pub(super) fn range<'k>(from: *const MDB_val, to: *const MDB_val) -> Result<RawRange<'k>> {
     let start = if from.is_null() { Bound::Unbounded } else { Bound::Included(bytes(from)?) };
     let end = if to.is_null() { Bound::Unbounded } else { Bound::Excluded(bytes(to)?) };
     Ok((start, end))
@@ -138,6 +138,51 @@ pub(super) unsafe extern "C" fn zubilo_range_size(
     entry(txn, || {
         let keys = range(from, to)?;
         put_out(size, ask!(txn, dbi, asked, table => asked.raw_range_len(table, keys)))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn zubilo_range_estimate(
+    txn: *mut MDB_txn,
+    dbi: MDB_dbi,
+    from: *const MDB_val,
+    to: *const MDB_val,
+    records: *mut u64,
+) -> c_int {
+    entry(txn, || {
+        let keys = range(from, to)?;
+        put_out(records, ask!(txn, dbi, asked, table => asked.raw_estimate_len(table, keys)))
+    })
+}
+
+type OneCut = unsafe extern "C" fn(*mut c_void, *const MDB_val) -> c_int;
+
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn zubilo_range_split(
+    txn: *mut MDB_txn,
+    dbi: MDB_dbi,
+    from: *const MDB_val,
+    to: *const MDB_val,
+    parts: c_uint,
+    cut: Option<OneCut>,
+    context: *mut c_void,
+) -> c_int {
+    entry(txn, || {
+        let cut = cut.ok_or(Code::EINVAL)?;
+        let (keys, parts) = (range(from, to)?, parts as usize);
+        if parts == 0 {
+            return Err(Code::EINVAL);
+        }
+        let cuts = ask!(txn, dbi, asked, table => asked.raw_cuts(table, keys, parts));
+        for key in &cuts {
+            let key = MDB_val { mv_size: key.len(), mv_data: key.as_ptr().cast_mut().cast() };
+            // SAFETY: the program gave function and context for this; the key lives for the call.
+            let told = unsafe { cut(context, &raw const key) };
+            if told != 0 {
+                return Err(Code(told));
+            }
+        }
+        Ok(())
     })
 }
 

@@ -638,6 +638,124 @@ static void values(MDB_env *env)
 		mdb_txn_abort(readers[i]);
 }
 
+static int cut_at(void *ctx, const MDB_val *key)
+{
+	MDB_val *cuts = ctx;
+	for (; cuts->mv_data; cuts++) {}
+	cuts->mv_size = key->mv_size;
+	cuts->mv_data = malloc(key->mv_size);
+	memcpy(cuts->mv_data, key->mv_data, key->mv_size);
+	return 0;
+}
+
+static int refuse(void *ctx, const MDB_val *key)
+{
+	(void)ctx, (void)key;
+	return 66;
+}
+
+static int told_pages(void *ctx, uint64_t done, uint64_t all)
+{
+	uint64_t *last = ctx;
+	IS(done > *last && done <= all, 1);
+	*last = done;
+	return 0;
+}
+
+static int enough(void *ctx, uint64_t done, uint64_t all)
+{
+	(void)ctx, (void)done, (void)all;
+	return 77;
+}
+
+static uint64_t records_between(MDB_txn *txn, MDB_dbi dbi, const MDB_val *from, const MDB_val *to)
+{
+	MDB_cursor *cursor;
+	MDB_val key, value;
+	uint64_t count = 0;
+	OK(mdb_cursor_open(txn, dbi, &cursor));
+	if (from)
+		key = *from;
+	int code = mdb_cursor_get(cursor, &key, &value, from ? MDB_SET_RANGE : MDB_FIRST);
+	while (code == 0 && (!to || mdb_cmp(txn, dbi, &key, to) < 0)) {
+		count++;
+		code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+	}
+	mdb_cursor_close(cursor);
+	return count;
+}
+
+/* Estimates and parts of ranges in both kinds of transactions, and warming up. */
+static void scans(void)
+{
+	enum { RECORDS = 20000, PARTS = 5 };
+	MDB_env *env = fresh();
+	OK(mdb_env_set_mapsize(env, 64 << 20));
+	OK(mdb_env_open(env, dir_path, 0, 0600));
+	MDB_dbi dbi = table(env, "scanned", 0), none = table(env, "none", 0);
+	MDB_txn *txn = begin(env, 0);
+	char name[16];
+	for (int i = 0; i < RECORDS; i++) {
+		snprintf(name, sizeof name, "%08d", i);
+		OK(put(txn, dbi, name, "a value of some length", 0));
+	}
+	MDB_val from = val("00005000"), to = val("00015000");
+	for (int kind = 0; kind < 2; kind++) {
+		uint64_t about = 0;
+		OK(zubilo_range_estimate(txn, dbi, &from, &to, &about));
+		IS(about > 5000 && about < 20000, 1);
+		OK(zubilo_range_estimate(txn, dbi, NULL, NULL, &about));
+		IS(about, RECORDS);
+		OK(zubilo_range_estimate(txn, none, &from, &to, &about));
+		IS(about, 0);
+		IS(zubilo_range_estimate(txn, dbi, NULL, NULL, NULL), EINVAL);
+
+		MDB_val cuts[PARTS + 1] = { { 0, NULL } };
+		OK(zubilo_range_split(txn, dbi, &from, &to, PARTS, cut_at, cuts));
+		const MDB_val *begins = &from;
+		uint64_t all = 0;
+		for (int i = 0; i < PARTS; i++) {
+			const MDB_val *ends = i < PARTS - 1 ? &cuts[i] : &to;
+			IS(ends->mv_data != NULL, 1);
+			uint64_t part = records_between(txn, dbi, begins, ends);
+			IS(part > 1000 && part < 4000, 1);
+			all += part;
+			begins = ends;
+		}
+		IS(all, 10000);
+		IS(cuts[PARTS - 1].mv_data == NULL, 1);
+		for (int i = 0; i < PARTS - 1; i++)
+			free(cuts[i].mv_data);
+		IS(zubilo_range_split(txn, dbi, NULL, NULL, 3, refuse, NULL), 66);
+		OK(zubilo_range_split(txn, none, NULL, NULL, 3, refuse, NULL));
+		IS(zubilo_range_split(txn, dbi, NULL, NULL, 0, refuse, NULL), EINVAL);
+		IS(zubilo_range_split(txn, dbi, NULL, NULL, 3, NULL, NULL), EINVAL);
+		if (kind == 0) {
+			IS(zubilo_warm_up_range(txn, dbi, NULL, NULL, 1, NULL, NULL), EINVAL);
+			OK(mdb_txn_commit(txn));
+			txn = begin(env, MDB_RDONLY);
+		}
+	}
+	zubilo_table stat;
+	OK(zubilo_stat(txn, dbi, &stat));
+	uint64_t done = 0, pages, resident;
+	OK(zubilo_warm_up_range(txn, dbi, NULL, NULL, 1, told_pages, &done));
+	IS(done, stat.leaf_pages);
+	done = 0;
+	OK(zubilo_warm_up_range(txn, dbi, &from, &to, 0, told_pages, &done));
+	IS(done >= stat.leaf_pages / 4 && done < stat.leaf_pages, 1);
+	IS(zubilo_warm_up_range(txn, dbi, NULL, NULL, 0, enough, NULL), 77);
+	mdb_txn_abort(txn);
+	done = 0;
+	OK(zubilo_warm_up(env, 1, told_pages, &done));
+	OK(zubilo_residency(env, &pages, &resident));
+	IS(done > stat.leaf_pages && done <= pages && resident <= pages, 1);
+	IS(zubilo_warm_up(env, 0, enough, NULL), 77);
+	OK(zubilo_warm_up(env, 0, NULL, NULL));
+	IS(zubilo_residency(env, NULL, &resident), EINVAL);
+	mdb_env_close(env);
+}
+
 int main(int argc, char **argv)
 {
 	IS(argc, 2);
@@ -651,6 +769,7 @@ int main(int argc, char **argv)
 	scrub();
 	counters();
 	copies();
+	scans();
 	MDB_env *env = opened();
 	counted(env);
 	shapes(env);

@@ -2,7 +2,10 @@
 
 use crate::env::adopt;
 use crate::error::Result;
-use crate::txn::pinned;
+use crate::maintenance::memory::{self, WarmUp};
+use crate::txn::raw::RawTable;
+use crate::txn::raw::counted::RawRange;
+use crate::txn::{ReadTxn, bounds_of, pinned};
 
 use super::Env;
 
@@ -22,6 +25,18 @@ impl Env {
     /// Highest number of reader slots that were ever in use.
     pub fn raw_reader_slots(&self) -> u32 {
         self.inner.shared.claimed_slots()
+    }
+
+    /// As [`Env::warm_up_table`], with a table of a transaction.
+    pub fn raw_warm_up(
+        &self,
+        txn: &ReadTxn,
+        table: &RawTable,
+        keys: RawRange<'_>,
+        how: WarmUp,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<u64> {
+        memory::warm_table(txn, &txn.raw_table(table), &bounds_of::<&[u8]>(keys), how, progress)
     }
 
     /// The pages that are free in the newest commit, be it that readers still hold them.

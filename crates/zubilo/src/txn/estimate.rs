@@ -33,6 +33,18 @@ fn parts<'p, P: Pages<'p>>(
     Ok(ranges)
 }
 
+/// About how many records of a table have keys inside a range.
+pub(super) fn estimate_len<'p, P: Pages<'p>, K: AsRef<[u8]>>(
+    pages: &P,
+    tree: &Tree,
+    range: impl RangeBounds<K>,
+) -> Result<u64> {
+    if tree.desc.options.is_counted() {
+        return range_len(pages, tree, range);
+    }
+    estimate::records(pages, tree, &bounds_of(range))
+}
+
 /// The methods of both kinds of tables; `$this` gives the pages and the tree.
 macro_rules! estimating {
     ($this:ident => $parts:expr) => {
@@ -59,10 +71,7 @@ macro_rules! estimating {
         pub fn estimate_len<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
             let $this = self;
             let (pages, tree) = $parts;
-            if tree.desc.options.is_counted() {
-                return range_len(&pages, tree, range);
-            }
-            estimate::records(&pages, tree, &bounds_of(range))
+            self::estimate_len(&pages, tree, range)
         }
 
         /// Cuts `range` into at most `parts` ranges that follow each other and have about as many records each:

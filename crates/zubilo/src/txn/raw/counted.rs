@@ -1,12 +1,14 @@
-//! Counted tables, in both kinds of transactions; see [`crate::ReadTable::nth`] and its neighbours.
+//! Counted tables, estimates and cuts, in both kinds of transactions; see [`crate::ReadTable::nth`] and its neighbours.
 
 use std::ops::Bound;
 
 use crate::error::Result;
-use crate::tree::rank;
+use crate::tree::{rank, split};
 use crate::txn::catalogue::TableRef;
 use crate::txn::counted::range_len;
+use crate::txn::estimate::estimate_len;
 use crate::txn::read::ReadTxn;
+use crate::txn::table::bounds_of;
 use crate::txn::write::WriteTxn;
 
 use super::RawTable;
@@ -47,6 +49,26 @@ macro_rules! counting {
             let $this = self;
             let (pages, tree) = $parts;
             range_len::<_, &[u8]>(&pages, tree, keys)
+        }
+
+        /// About how many records have keys inside a range.
+        pub fn raw_estimate_len(&self, $table: $named, keys: RawRange<'_>) -> Result<u64> {
+            let $this = self;
+            let (pages, tree) = $parts;
+            estimate_len::<_, &[u8]>(&pages, tree, keys)
+        }
+
+        /// The keys at which a range is cut into even parts.
+        pub fn raw_cuts(
+            &self,
+            $table: $named,
+            keys: RawRange<'_>,
+            parts: usize,
+        ) -> Result<Vec<Vec<u8>>> {
+            let $this = self;
+            let (pages, tree) = $parts;
+            let cuts = split::cuts(&pages, tree, &bounds_of::<&[u8]>(keys), parts)?;
+            Ok(cuts.iter().map(|key| key.to_vec()).collect())
         }
     };
 }

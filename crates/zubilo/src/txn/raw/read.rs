@@ -5,7 +5,7 @@ use crate::page::{Order, ValueKind};
 use crate::tree::place::{Place, TreeView};
 use crate::tree::{Tree, batch, lookup};
 use crate::txn::options::unordered_tree;
-use crate::txn::read::ReadTxn;
+use crate::txn::read::{ReadTable, ReadTxn};
 
 use super::{Named, RawCompare, TableInfo, find, set_orders, value_of};
 
@@ -34,6 +34,11 @@ impl RawTable {
 
 #[doc(hidden)]
 impl ReadTxn {
+    /// The table as others use it.
+    pub(crate) fn raw_table(&self, table: &RawTable) -> ReadTable<'_> {
+        ReadTable::new(self.snapshot(), table.tree.clone())
+    }
+
     /// As `WriteTxn::raw_counter`.
     pub fn raw_counter(&self) -> u64 {
         self.root().main.sequence
