@@ -53,6 +53,8 @@ pub(crate) enum By {
     Fill,
     /// When they were written: the newest are the brightest
     Age,
+    /// How much of them is in memory: asked before the map looks at the pages, which brings some there
+    Residency,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -100,6 +102,9 @@ fn draw(env: &Env) -> Done<Map> {
     let progress = Progress::records("looking at pages", 0);
     let info = env.info().doing("read the figures")?;
     let mut map = Map::new(info.page_size as u64, info.newest.0);
+    // First: the walk reads pages.
+    env.residency(&mut |page, resident| map.set_resident(page.0, resident))
+        .doing("ask what is in memory")?;
     let walked = env.walk_pages(&mut |visit| {
         map.add(visit);
         progress.set(visit.page.0);
@@ -143,6 +148,7 @@ fn to_value(map: &Map, cells: &[Cell], path: &str) -> Value {
             "kinds": Value::Object(kinds(&cell.kinds)),
             "fill": cell.fill(map.page_size),
             "newest": cell.newest,
+            "resident": cell.resident,
             "tables": cell.tables.iter()
                 .map(|(at, pages)| json!([to_json(map.table(*at)), pages])).collect::<Vec<_>>(),
         })

@@ -104,6 +104,8 @@ pub(super) struct Map {
     names: Vec<Vec<u8>>,
     numbers: BTreeMap<Vec<u8>, usize>,
     pages: u64,
+    /// Pages in memory: the first of each run, and the one after its last.
+    resident: Vec<(u64, u64)>,
 }
 
 /// What some neighbouring pages are.
@@ -118,9 +120,16 @@ pub(super) struct Cell {
     used: u64,
     /// The newest commit that wrote one of them; 0 if none did.
     pub(super) newest: u64,
+    /// Pages in memory.
+    pub(super) resident: u64,
 }
 
 impl Cell {
+    /// The part of its pages that is in memory, 0 to 1.
+    pub(super) fn warmth(&self) -> f64 {
+        self.resident as f64 / self.pages.max(1) as f64
+    }
+
     /// The part of its used pages that is in use; none if none is.
     pub(super) fn fill(&self, page_size: u64) -> Option<f64> {
         let pages: u64 = self.of(Kind::is_used);
@@ -168,6 +177,16 @@ impl Map {
             names: Vec::new(),
             numbers: BTreeMap::new(),
             pages: 4,
+            resident: Vec::new(),
+        }
+    }
+
+    /// Notes whether a page is in memory; pages come in order.
+    pub(super) fn set_resident(&mut self, page: u64, is_resident: bool) {
+        match self.resident.last_mut() {
+            _ if !is_resident => {}
+            Some((_, end)) if *end == page => *end += 1,
+            _ => self.resident.push((page, page + 1)),
         }
     }
 
@@ -247,6 +266,14 @@ impl Map {
                 }
             }
         }
+        for &(first, end) in &self.resident {
+            for at in first / each..=(end - 1) / each {
+                if let Some(cell) = cells.get_mut(at as usize) {
+                    let to = end.min(cell.first + cell.pages);
+                    cell.resident += to.saturating_sub(first.max(cell.first));
+                }
+            }
+        }
         cells
     }
 
@@ -258,6 +285,7 @@ impl Map {
             tables: BTreeMap::new(),
             used: 0,
             newest: 0,
+            resident: 0,
         }
     }
 
@@ -304,6 +332,9 @@ pub(super) mod tests {
             extent(10, 1, Kind::Branch),
             extent(12, 8, Kind::Large),
         ]);
+        for page in (0..30).filter(|page| page % 9 != 8) {
+            map.set_resident(page, page < 16);
+        }
         map.end(22, 30_000, 0);
         map
     }
@@ -323,6 +354,7 @@ pub(super) mod tests {
             let sums: Vec<_> = (0..Kind::COUNT).map(sum).collect();
             assert_eq!(sums, [4, 1, 6, 8, 0, 0, 0, 8, 3]);
             assert_eq!(sums, map.totals());
+            assert_eq!(cells.iter().map(|c| c.resident).sum::<u64>(), 15);
         }
     }
 

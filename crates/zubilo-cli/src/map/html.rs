@@ -64,6 +64,7 @@ fn told(map: &Map, cell: &Cell) -> String {
     if let Some(fill) = cell.fill(map.page_size) {
         let _ = write!(text, "\n{:.0} % full", 100.0 * fill);
     }
+    let _ = write!(text, "\n{:.0} % in memory", 100.0 * cell.warmth());
     if cell.newest > 0 {
         let _ = write!(text, "\nnewest page of commit {}", cell.newest);
     }
@@ -98,6 +99,7 @@ pub(super) fn page(map: &Map, cells: &[Cell], width: usize, by: By, path: &str) 
             By::Table => "by the table that has most of it",
             By::Fill => "by how full its used pages are, dark to bright",
             By::Age => "by its newest page, dark to bright",
+            By::Residency => "by how much of it is in memory, dark to bright",
         },
     );
     draw(&mut out, map, cells, width, by);

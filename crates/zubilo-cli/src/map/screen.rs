@@ -70,6 +70,7 @@ pub(super) fn colour(map: &Map, cell: &Cell, by: By) -> (u8, u8, u8) {
         },
         By::Fill => scale(cell.fill(map.page_size).unwrap_or(0.0)),
         By::Age => scale(youth(cell, map.newest)),
+        By::Residency => scale(cell.warmth()),
     }
 }
 
@@ -102,6 +103,7 @@ fn letter(map: &Map, cell: &Cell, by: By) -> char {
     match (kind.is_used(), by) {
         (true, By::Fill) => digit(cell.fill(map.page_size).unwrap_or(0.0)),
         (true, By::Age) => digit(youth(cell, map.newest)),
+        (true, By::Residency) => digit(cell.warmth()),
         (true, By::Table) => cell.table().map_or(kind.letter(), letter_of_table),
         _ => kind.letter(),
     }
@@ -176,6 +178,9 @@ fn legend(map: &Map, by: By) -> Vec<Entry> {
         By::Kind => return kinds.map(|(_, entry)| entry).collect(),
         By::Fill => vec![share(0.0, "empty"), share(0.5, "half full"), share(1.0, "full")],
         By::Age => vec![share(0.0, "oldest"), share(0.5, "older"), share(1.0, "newest commit")],
+        By::Residency => {
+            vec![share(0.0, "on disk"), share(0.5, "half in memory"), share(1.0, "in memory")]
+        }
         By::Table => {
             let name = |name: &[u8]| match name {
                 [] => "table of tables".to_string(),
@@ -262,6 +267,7 @@ mod tests {
         insta::assert_snapshot!("by table", drawn(By::Table, false));
         insta::assert_snapshot!("by fill", drawn(By::Fill, false));
         insta::assert_snapshot!("by age", drawn(By::Age, false));
+        insta::assert_snapshot!("by residency", drawn(By::Residency, false));
     }
 
     #[test]
