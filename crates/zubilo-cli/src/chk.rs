@@ -7,7 +7,7 @@ use zubilo::{CheckReport, Error, PROBLEMS_MAX, Problem, TxnId};
 use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::interrupt;
-use crate::opening::{ReadArgs, tell_untrusted};
+use crate::opening::{CommitArg, ReadArgs, tell_untrusted};
 use crate::output::{Out, Progress, count, pairs, records};
 
 /// Options of `chk`.
@@ -15,6 +15,8 @@ use crate::output::{Out, Progress, count, pairs, records};
 pub(crate) struct ChkArgs {
     #[command(flatten)]
     pub(crate) store: ReadArgs,
+    #[command(flatten)]
+    at: CommitArg,
     /// Print nothing if all is well
     #[arg(short, long)]
     quiet: bool,
@@ -25,8 +27,10 @@ pub(crate) struct ChkArgs {
 
 /// Checks the store while others use it.
 pub(crate) fn run(args: &ChkArgs) -> Done {
-    let env = args.store.open_to_report()?;
+    let env = args.store.open_to_report_at(&args.at)?;
     let untrusted = env.info().doing("read the figures")?.untrusted;
+    // Whoever has chosen an older commit knows that there are newer ones.
+    let untrusted = untrusted.filter(|_| args.at.commit.is_none());
     interrupt::catch()?;
     let progress = Progress::pages("checking");
     let checked = env.check(&mut |done, all| {

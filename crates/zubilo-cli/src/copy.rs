@@ -9,7 +9,7 @@ use zubilo::Error;
 
 use crate::failure::{Code, Done, Failure};
 use crate::interrupt;
-use crate::opening::ReadArgs;
+use crate::opening::{CommitArg, ReadArgs};
 use crate::output::{Out, Progress, say, size};
 
 /// Options of `copy`.
@@ -17,6 +17,8 @@ use crate::output::{Out, Progress, say, size};
 pub(crate) struct CopyArgs {
     #[command(flatten)]
     pub(crate) store: ReadArgs,
+    #[command(flatten)]
+    at: CommitArg,
     /// The new file, which must not exist; with - standard output
     to: PathBuf,
     /// Leave out free pages and fill the others
@@ -32,7 +34,7 @@ pub(crate) fn run(args: &CopyArgs) -> Done {
             .advise("redirect standard output or name a file"));
     }
     // Copies verify what they copy; a compact one reads through the store, so that verifies, too.
-    let env = args.store.open_to_read_verified()?;
+    let env = args.store.open_verified_at(&args.at)?;
     interrupt::catch()?;
     let progress = Progress::pages("copying");
     let mut step = |done, all| {

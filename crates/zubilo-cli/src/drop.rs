@@ -66,7 +66,8 @@ pub(crate) fn run(args: &DropArgs) -> Done {
     Ok(Code::Fine)
 }
 
-fn ask(question: &str) -> Done<bool> {
+/// Asks on the terminal; anything but yes is no.
+pub(crate) fn ask(question: &str) -> Done<bool> {
     let failed = |e: io::Error| Failure::io("ask for confirmation", &e);
     let mut err = io::stderr();
     write!(err, "{question} [y/N] ").and_then(|()| err.flush()).map_err(failed)?;

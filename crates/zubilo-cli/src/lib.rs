@@ -4,6 +4,7 @@
 
 mod bench;
 mod chk;
+mod commits;
 mod compact;
 mod copy;
 mod create;
@@ -98,6 +99,8 @@ enum Command {
     Compact(compact::CompactArgs),
     /// Brings out what is still readable of a damaged store
     Salvage(salvage::SalvageArgs),
+    /// Lists the commits that a store's file still names, and goes back to one of them
+    Commits(commits::CommitsArgs),
     /// Removes a table, or all of its records
     Drop(drop::DropArgs),
     /// A prompt: tables, records, transactions, snapshots
@@ -150,6 +153,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Copy(args) => end(copy::run(&args), args.store.json, Listener::Archive),
         Command::Compact(args) => end(compact::run(&args), args.store.json, Listener::View),
         Command::Salvage(args) => end(salvage::run(&args), args.store.json, Listener::Archive),
+        Command::Commits(args) => end(commits::run(&args), args.store.json, Listener::View),
         Command::Drop(args) => end(drop::run(&args), args.store.json, Listener::View),
         #[cfg(feature = "demo")]
         Command::Demo(args) => match demo::run(&args) {

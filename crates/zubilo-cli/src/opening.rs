@@ -38,6 +38,25 @@ pub(crate) struct ReadArgs {
     no_lock: bool,
 }
 
+/// For commands that can look at an older commit.
+#[derive(Args, Debug)]
+pub(crate) struct CommitArg {
+    /// Of this commit, instead of the newest that can be trusted: `zubilo commits` lists them. Nobody else may
+    /// have the store open
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) commit: Option<u64>,
+}
+
+impl CommitArg {
+    /// The options that open the chosen commit.
+    pub(crate) fn set(&self, options: Options) -> Options {
+        match self.commit {
+            Some(commit) => options.at_commit(TxnId(commit)),
+            None => options,
+        }
+    }
+}
+
 impl Deref for ReadArgs {
     type Target = StoreArgs;
 
@@ -114,7 +133,7 @@ impl CreateArgs {
 impl ReadArgs {
     /// Opens an existing store for reading only.
     pub(crate) fn open_to_read(&self) -> Done<Env> {
-        self.at.noted(self.open_with(VerifyReads::Never)?)
+        self.at.noted(self.open_with(VerifyReads::Never, &CommitArg { commit: None })?)
     }
 
     /// For a store that is one of several.
@@ -124,18 +143,30 @@ impl ReadArgs {
 
     /// As [`ReadArgs::open_to_read`]; checksums are verified when a page is first read.
     pub(crate) fn open_to_read_verified(&self) -> Done<Env> {
-        self.at.noted(self.open_with(VerifyReads::FirstTouch)?)
+        self.open_verified_at(&CommitArg { commit: None })
+    }
+
+    /// The same, of a commit that may have been chosen.
+    pub(crate) fn open_verified_at(&self, at: &CommitArg) -> Done<Env> {
+        let env = self.open_with(VerifyReads::FirstTouch, at)?;
+        // Whoever has chosen an older commit knows that there are newer ones.
+        if at.commit.is_some() { Ok(env) } else { self.at.noted(env) }
     }
 
     /// As [`ReadArgs::open_to_read`], for commands that tell by themselves of a commit that is not
     /// trusted.
     pub(crate) fn open_to_report(&self) -> Done<Env> {
-        self.open_with(VerifyReads::Never)
+        self.open_to_report_at(&CommitArg { commit: None })
     }
 
-    fn open_with(&self, verify: VerifyReads) -> Done<Env> {
+    /// The same, of a commit that may have been chosen.
+    pub(crate) fn open_to_report_at(&self, at: &CommitArg) -> Done<Env> {
+        self.open_with(VerifyReads::Never, at)
+    }
+
+    fn open_with(&self, verify: VerifyReads, at: &CommitArg) -> Done<Env> {
         let options = Options::new().read_only(true).create(false).lock_file(!self.no_lock);
-        let options = options.verify_reads(verify);
+        let options = at.set(options.verify_reads(verify));
         options.open(self.at.file()).map_err(|error| {
             let failure = self.at.failed(&error, "name an existing store");
             match is_shut_lock_file(&error) && !self.no_lock {

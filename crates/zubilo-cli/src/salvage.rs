@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use zubilo::{Env, Error, Options, Salvage, SalvageCount, SalvagedTable};
+use zubilo::{Env, Error, Options, Salvage, SalvageCount, SalvagedTable, TxnId};
 
 use crate::encoding::{Encoding, EncodingArgs, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{CsvWriter, Format, JsonlWriter, Store, TextWriter, Writer};
 use crate::interrupt::{self, Unfinished};
-use crate::opening::{StoreArgs, mode_like, remove_store, tighten};
+use crate::opening::{CommitArg, StoreArgs, mode_like, remove_store, tighten};
 use crate::output::{Out, Progress, count, records, say, tell as to_stderr};
 
 /// Options of `salvage`.
@@ -19,6 +19,8 @@ use crate::output::{Out, Progress, count, records, say, tell as to_stderr};
 pub(crate) struct SalvageArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+    #[command(flatten)]
+    at: CommitArg,
     /// The new store, which must not exist; without it everything goes to standard output as text
     to: Option<PathBuf>,
     /// The format of the text [default: bytevalue, with --json jsonl]
@@ -46,7 +48,11 @@ pub(crate) fn run(args: &SalvageArgs) -> Done {
     let file = args.store.file();
     let path: &Path = &file;
     let what = || format!("read {}", path.display());
-    let salvage = Salvage::open(path).map_err(|error| Failure::store(what(), &error))?;
+    let salvage = match args.at.commit {
+        Some(commit) => Salvage::open_at(path, TxnId(commit)),
+        None => Salvage::open(path),
+    };
+    let salvage = salvage.map_err(|error| Failure::store(what(), &error))?;
     let told = match &args.to {
         Some(to) => into_new(&salvage, path, to)?,
         None => as_text(args, &salvage)?,

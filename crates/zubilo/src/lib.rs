@@ -79,7 +79,7 @@ pub mod raw {
 }
 
 pub use env::counters::EnvCounters;
-pub use env::info::{DamagedMeta, EnvInfo, ReaderInfo};
+pub use env::info::{CommitState, DamagedMeta, EnvInfo, ReaderInfo, StoredCommit};
 pub use env::log::Level;
 #[doc(hidden)]
 pub use env::meta::seal_meta;

@@ -186,3 +186,38 @@ fn a_store_without_a_whole_meta_is_damaged() {
     run(&["put", &store, "--create", "k", "v"]).code(3);
     assert!(std::fs::read(&store).unwrap() == bytes, "the damaged file was changed");
 }
+
+#[test]
+fn an_older_commit_is_listed_checked_copied_and_gone_back_to() {
+    let place = Place::new();
+    let store = place.small_store("s");
+    for value in ["older", "newest"] {
+        run(&["put", &store, "k", value]).ok();
+    }
+    let listed = run(&["commits", &store, "--json", "--check"]).code(0).json();
+    let commits = listed.as_array().unwrap();
+    let of = |n: usize| commits[n]["txn"].as_u64().unwrap();
+    assert!(commits.len() >= 2 && of(0) == of(1) + 1, "{listed}");
+    assert_eq!((&commits[0]["whole"], &commits[0]["state"]), (&true.into(), &"on disk".into()));
+    let text = run(&["commits", &store]).ok();
+    assert!(text.starts_with(&format!("commit {}: on disk", of(0))), "{text}");
+    // The commit before the newest is still whole: its pages are the steady point's.
+    assert_eq!(commits[1]["whole"], true, "{listed}");
+    let older = of(1).to_string();
+    run(&["chk", &store, "--commit", &older]).ok();
+    let copy = place.arg("copy");
+    run(&["copy", &store, &copy, "--commit", &older]).ok();
+    assert_eq!(run(&["get", &copy, "k"]).ok(), "older\n");
+    let out = place.arg("salvaged");
+    run(&["salvage", &store, &out, "--commit", &older]).ok();
+    assert_eq!(run(&["get", &out, "k"]).ok(), "older\n");
+    run(&["chk", &store, "--commit", "999"]).code(4).says("names the chosen commit");
+    // Nothing is lost without a word.
+    let before = std::fs::read(&store).unwrap();
+    run(&["commits", &store, "--go-back-to", &older]).code(2).says("--yes");
+    run(&["commits", &store, "--go-back-to", "999", "--yes"]).code(4);
+    assert!(std::fs::read(&store).unwrap() == before);
+    run(&["commits", &store, "--go-back-to", &older, "--yes"]).ok();
+    assert_eq!(run(&["get", &store, "k"]).ok(), "older\n");
+    run(&["chk", &store, "--strict"]).ok();
+}

@@ -13,7 +13,7 @@ use super::{EnvInner, open};
 /// meanwhile; a store with a lock file is left alone.
 pub(crate) fn adopt(env: &EnvInner) -> Result<()> {
     env.check_alive()?;
-    if env.options.lock_file {
+    if env.options.lock_file || env.options.is_look() {
         return Ok(());
     }
     let _lock = MetaLock::take(&env.shared)?;

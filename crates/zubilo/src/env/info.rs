@@ -68,6 +68,52 @@ impl std::fmt::Display for DamagedMeta {
     }
 }
 
+/// A meta page of a store and the commit that it names, see [`Env::stored_commits`](crate::Env::stored_commits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredCommit {
+    /// The meta page.
+    pub page: PageNo,
+    /// The commit, where that is known.
+    pub txn: Option<TxnId>,
+    /// How much of it is there, as far as the meta tells.
+    pub state: CommitState,
+    /// Bytes of the file up to the last page that the commit uses.
+    pub used_len: u64,
+}
+
+/// What a look at its meta tells of a commit. All but the newest one that is on disk may have lost pages to later
+/// commits: only a full check ([`Env::check`](crate::Env::check)) of a store opened at it tells whether it is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CommitState {
+    /// Its pages were on disk before its meta, or those that it wrote are there.
+    OnDisk,
+    /// A page that it wrote is missing or damaged: it was cut off, or later commits have used the page.
+    Incomplete,
+    /// Nothing was flushed for it.
+    Unflushed,
+    /// The file ends before its last page: it was truncated, or later commits have cut it.
+    Truncated,
+    /// The write of the meta page was cut off. Its commit was never acknowledged.
+    Torn,
+    /// The meta page is damaged and cannot be read.
+    Damaged,
+}
+
+impl std::fmt::Display for CommitState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            CommitState::OnDisk => "on disk",
+            CommitState::Incomplete => "incomplete",
+            CommitState::Unflushed => "not flushed",
+            CommitState::Truncated => "beyond the end of the file",
+            CommitState::Torn => "cut off",
+            CommitState::Damaged => "damaged",
+        })
+    }
+}
+
 /// State and size of a store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -24,13 +24,15 @@ pub(crate) struct Joined {
     pub(super) unclaimed: bool,
     /// Of a reader on a read-only medium; held by being open.
     pub(super) guard: Option<LockFile>,
+    /// Of one who looks at a chosen commit; held by being open.
+    pub(super) shut: Option<Shared>,
 }
 
 impl Joined {
     /// No other process takes part.
     pub(crate) fn alone(options: &Options) -> Joined {
         let shared = Shared::private(options.max_readers);
-        Joined { shared, role: Role::First, claim: None, unclaimed: false, guard: None }
+        Joined { shared, role: Role::First, claim: None, unclaimed: false, guard: None, shut: None }
     }
 }
 
@@ -49,8 +51,8 @@ pub(crate) fn join(data: &dyn DataFile, path: &Path, options: &Options) -> Resul
              machines: open it for exclusive use",
         ));
     }
-    let opened =
-        Shared::open(lock, options.mode, options.max_readers, options.exclusive, data.home());
+    let exclusive = options.exclusive || options.is_look();
+    let opened = Shared::open(lock, options.mode, options.max_readers, exclusive, data.home());
     let (shared, role) = match opened {
         Err(Error::Io { source, .. })
             if options.read_only && source.kind() == std::io::ErrorKind::ReadOnlyFilesystem =>
@@ -72,7 +74,11 @@ pub(crate) fn join(data: &dyn DataFile, path: &Path, options: &Options) -> Resul
     if role == Role::Joined {
         compare_identity(data, &shared)?;
     }
-    Ok(Joined { shared, role, claim, unclaimed, guard: None })
+    if options.is_look() {
+        // The lock file is left as by an opener that was killed: what the users before knew stays in it.
+        return Ok(Joined { claim, unclaimed, shut: Some(shared), ..Joined::alone(options) });
+    }
+    Ok(Joined { shared, role, claim, unclaimed, guard: None, shut: None })
 }
 
 /// Whether two paths of lock files are one, by whatever way to their folder.

@@ -426,6 +426,12 @@ fn at(data: &dyn DataFile, i: usize, shift: u32) -> Option<Meta> {
     Meta::decode(&page).ok().filter(|meta| meta.page_shift == shift)
 }
 
+/// What the bytes of meta page `i` are; none where the file ends before.
+pub(crate) fn reading(data: &dyn DataFile, i: u64, shift: u32) -> Option<Reading> {
+    let len = data.len().ok()?;
+    bytes(data, len, i, shift).map(|page| Meta::read(&page))
+}
+
 /// The meta pages that are damaged. The caller holds the meta lock, or nobody writes.
 pub(crate) fn damaged(data: &dyn DataFile, shift: u32) -> Vec<DamagedMeta> {
     let len = data.len().unwrap_or(0);

@@ -2,11 +2,12 @@
 //!
 //! [`EnvInner`] lives as long as any handle ([`crate::Env`]) or transaction. Modules
 //! here own one thing each: `open` brings a file to life, `meta`/`metas` the anchors of commits,
-//! `free_space` the way to the free-space log, `checkpoint` weak commits becoming steady, `flusher` the thread
+//! `choose` the commit that a caller wants instead, `free_space` the way to the free-space log, `checkpoint` weak commits becoming steady, `flusher` the thread
 //! that asks for it, `log` the messages to the caller.
 
 mod adopt;
 pub(crate) mod checkpoint;
+pub(crate) mod choose;
 pub(crate) mod counters;
 pub(crate) mod facade;
 pub(crate) mod flusher;
@@ -52,6 +53,8 @@ pub(crate) struct EnvInner {
     _claim: Option<Claim>,
     /// As well: what keeps writers from a medium that is read-only now.
     _guard: Option<LockFile>,
+    /// The lock file of who looks at a chosen commit: nobody else gets in.
+    _shut: Option<Shared>,
     pub(crate) shared: Shared,
     pub(crate) options: Options,
     pub(crate) shift: u32,

@@ -18,6 +18,7 @@ use crate::tree::verify::Verifier;
 use crate::tree::{Snapshot, TreeDesc, TreeOptions};
 
 use super::checkpoint::MetaLock;
+use super::choose;
 use super::counters::Counters;
 use super::flusher::Flusher;
 use super::join::{self, Joined};
@@ -32,14 +33,16 @@ pub(crate) fn start(
     data: Box<dyn DataFile>,
     joined: Joined,
     boot_id: [u8; 16],
-    options: Options,
+    mut options: Options,
     checks: &'static Checks,
 ) -> Result<Arc<EnvInner>> {
-    let Joined { shared, role, claim, unclaimed, guard } = joined;
+    let Joined { shared, role, claim, unclaimed, guard, shut } = joined;
     if boot_id == [0; 16] {
         shared.note_hidden_user();
     }
     let shift = page_shift(data.as_ref(), &shared, role, boot_id, checks, &options)?;
+    // From now on it is a store like others, if it can be written.
+    options.at_commit = options.at_commit.filter(|_| options.read_only);
     advise(data.as_ref(), &options);
     let verifier = match options.verify {
         VerifyReads::Never => None,
@@ -53,6 +56,7 @@ pub(crate) fn start(
         data,
         _claim: claim,
         _guard: guard,
+        _shut: shut,
         shared,
         options,
         shift,
@@ -78,7 +82,9 @@ pub(crate) fn start(
     inner.look_at_length(inner.data.len().unwrap_or(0));
     if role == Role::First {
         // Before others are let in: they must see what the log has.
-        redo::recover(&inner)?;
+        if !inner.options.is_look() {
+            redo::recover(&inner)?;
+        }
         inner.shared.announce()?;
     }
     tell(&inner, unclaimed);
@@ -96,10 +102,14 @@ fn page_shift(
 ) -> Result<u32> {
     let shift = match role {
         Role::First => {
-            let shift = bring_up(data, shared, boot_id, checks, options)?;
+            let shift = match options.at_commit {
+                Some(txn) => choose::bring_up(data, shared, boot_id, checks, options, txn)?,
+                None => bring_up(data, shared, boot_id, checks, options)?,
+            };
             join::record_identity(data, shared)?;
             shift
         }
+        Role::Joined if options.at_commit.is_some() => return Err(Error::Busy(choose::IN_USE)),
         Role::Joined => {
             // The user who left it, the last one then, ended a moment ago.
             shared.word(Word::Stamp).store(0, Ordering::SeqCst);
@@ -163,7 +173,7 @@ fn damaged(reason: &'static str) -> Error {
 }
 
 /// The metas of the file, newest first, each with its slot; of a store that is created if there is none.
-fn found_or_created(
+pub(super) fn found_or_created(
     data: &dyn DataFile,
     shared: &Shared,
     boot_id: [u8; 16],
@@ -190,7 +200,7 @@ fn found_or_created(
 }
 
 /// As the only user: chooses the commit to trust, or creates the store; fills the lock file.
-fn bring_up(
+pub(super) fn bring_up(
     data: &dyn DataFile,
     shared: &Shared,
     boot_id: [u8; 16],
@@ -336,22 +346,22 @@ pub(super) fn trust_newest(env: &EnvInner, metas: &[(usize, Meta)], len: u64) ->
 }
 
 /// What decides whether a commit that an open finds can be trusted.
-struct TrustRule<'d> {
-    data: &'d dyn DataFile,
-    metas: &'d [(usize, Meta)],
+pub(super) struct TrustRule<'d> {
+    pub(super) data: &'d dyn DataFile,
+    pub(super) metas: &'d [(usize, Meta)],
     /// Bytes of the file.
-    len: u64,
+    pub(super) len: u64,
     /// Of this run of the system.
-    boot_id: [u8; 16],
+    pub(super) boot_id: [u8; 16],
     /// Also a weak commit in its own file is trusted only if it is whole.
-    doubt: bool,
-    checks: &'static Checks,
+    pub(super) doubt: bool,
+    pub(super) checks: &'static Checks,
 }
 
 impl TrustRule<'_> {
     /// Whether a commit can be trusted after whatever stopped its writer. Its end may lie outside of
     /// the file also when nothing is wrong: later commits cut the tail.
-    fn is_trusted(&self, meta: &Meta) -> bool {
+    pub(super) fn is_trusted(&self, meta: &Meta) -> bool {
         if !self.is_within(meta) {
             return false;
         }
@@ -372,7 +382,7 @@ impl TrustRule<'_> {
     }
 
     /// Whether a commit that an open finds is on disk with all its pages, once the open has flushed.
-    fn is_steady(&self, meta: &Meta) -> bool {
+    pub(super) fn is_steady(&self, meta: &Meta) -> bool {
         match meta.trust {
             Trust::Weak => false,
             Trust::Steady => true,
@@ -381,12 +391,12 @@ impl TrustRule<'_> {
     }
 
     /// The newest commit that is on disk whatever has happened.
-    fn on_disk(&self) -> u64 {
+    pub(super) fn on_disk(&self) -> u64 {
         let steady = self.metas.iter().filter(|(_, m)| self.is_steady(m));
         steady.map(|(_, m)| m.txn).max().unwrap_or(0)
     }
 
-    fn is_within(&self, meta: &Meta) -> bool {
+    pub(super) fn is_within(&self, meta: &Meta) -> bool {
         meta.end << meta.page_shift <= self.len.min(self.data.reserved())
     }
 
@@ -395,7 +405,7 @@ impl TrustRule<'_> {
     }
 
     /// Whether all that a commit can reach is there.
-    fn is_whole(&self, meta: &Meta, on_disk: u64) -> bool {
+    pub(super) fn is_whole(&self, meta: &Meta, on_disk: u64) -> bool {
         // SAFETY: `is_within` held; nobody else has the store open.
         let snapshot =
             unsafe { Snapshot::new(self.data.base(), meta.page_shift, meta.end, meta.txn, None) };
@@ -405,7 +415,7 @@ impl TrustRule<'_> {
 }
 
 /// A weak commit of this boot, which is known.
-fn is_weak_of(meta: &Meta, boot_id: [u8; 16]) -> bool {
+pub(super) fn is_weak_of(meta: &Meta, boot_id: [u8; 16]) -> bool {
     meta.trust == Trust::Weak && meta.boot_id == boot_id && boot_id != [0; 16]
 }
 
@@ -441,7 +451,7 @@ fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
 }
 
 /// Says which slot holds what.
-fn fill_lock_file(
+pub(super) fn fill_lock_file(
     shared: &Shared,
     metas: &[(usize, Meta)],
     (slot, chosen): (usize, &Meta),
@@ -520,7 +530,7 @@ fn new_uuid() -> [u8; 16] {
 }
 
 /// A number by chance, one for each `salt`.
-fn by_chance(salt: usize) -> u64 {
+pub(super) fn by_chance(salt: usize) -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_usize(salt);
     hasher.write_u32(std::process::id());

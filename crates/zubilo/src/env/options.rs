@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::env::log::Logger;
 use crate::env::slow::SlowReaders;
+use crate::num::TxnId;
 
 /// What a commit promises when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +113,8 @@ pub struct Options {
     pub(crate) expire_behind: Option<Duration>,
     pub(crate) expire_held: Option<u64>,
     pub(crate) redo_log: u64,
+    pub(crate) at_commit: Option<TxnId>,
+    pub(crate) discard_newer: bool,
 }
 
 impl Default for Options {
@@ -140,6 +143,8 @@ impl Default for Options {
             expire_behind: None,
             expire_held: None,
             redo_log: 0,
+            at_commit: None,
+            discard_newer: false,
         }
     }
 }
@@ -283,6 +288,52 @@ impl Options {
     pub fn audit(mut self, yes: bool) -> Options {
         self.audit = yes;
         self
+    }
+
+    /// Open at this commit instead of the newest one that can be trusted: for a store that is damaged.
+    /// [`Env::stored_commits`](crate::Env::stored_commits) lists the commits that a file still names.
+    ///
+    /// With [`Options::read_only`] nothing in the file is changed. Pages of the commit may be damaged, or gone because
+    /// later commits use them: reading those is an error, and checksums are verified
+    /// at least as with [`VerifyReads::FirstTouch`]. Of a commit that was not flushed before a power cut, pages that never
+    /// reached the disk may show what was in their places before; [`Env::check`](crate::Env::check) finds that, and copies
+    /// are refused. Without it [`Options::discard_newer`] must be given. Either way
+    /// the store must not be in use, and nobody else gets in while it is looked at.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// # for _ in 0..3 { env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?; }
+    /// # env.close()?;
+    /// use zubilo::{Env, Options};
+    ///
+    /// for commit in Env::stored_commits(path)?.iter().filter_map(|stored| stored.txn) {
+    ///     let env = Options::new().at_commit(commit).read_only(true).open(path)?;
+    ///     let is_whole = env.check(&mut |_, _| true).is_ok_and(|report| report.is_ok());
+    ///     println!("commit {commit} is {}", if is_whole { "whole" } else { "damaged" });
+    /// }
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
+    pub fn at_commit(mut self, commit: TxnId) -> Options {
+        self.at_commit = Some(commit);
+        self
+    }
+
+    /// With [`Options::at_commit`], a promise: all commits after the chosen one may be lost. The open
+    /// makes it the newest one, on disk, if it is whole (all of it is read), and fails with nothing changed if not. A
+    /// stop in the middle of that leaves the store as it was before or as it is after.
+    pub fn discard_newer(mut self, yes: bool) -> Options {
+        self.discard_newer = yes;
+        self
+    }
+
+    /// Whether a chosen commit is only looked at.
+    pub(crate) fn is_look(&self) -> bool {
+        self.at_commit.is_some() && self.read_only
     }
 
     /// Experimental. With a number of bytes, commits with [`Durability::Sync`] append what they changed to a

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::env::info::StoredCommit;
 use crate::env::options::{Durability, Options};
 use crate::env::{EnvInner, checkpoint};
 use crate::error::{Error, Result};
@@ -41,6 +42,19 @@ impl Env {
     /// gives a handle on the same store, with the options of the first.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Env> {
         open::open(path.as_ref(), options)
+    }
+
+    /// The commits that the meta pages of the file at `path` still name, newest first; empty where none is readable.
+    /// Nothing is changed, no lock is taken, and the store may be in use.
+    /// [`Options::at_commit`] opens one of them.
+    pub fn stored_commits(path: impl AsRef<Path>) -> Result<Vec<StoredCommit>> {
+        open::stored_commits(path.as_ref())
+    }
+
+    /// As [`Env::stored_commits`], for a given file and system.
+    #[doc(hidden)]
+    pub fn stored_commits_of(data: &dyn DataFile, boot_id: [u8; 16]) -> Result<Vec<StoredCommit>> {
+        open::commits_of(data, boot_id)
     }
 
     /// A store on a given file and system: for simulation.

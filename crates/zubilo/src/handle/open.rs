@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::env::choose;
+use crate::env::info::StoredCommit;
 use crate::env::join::{self, Joined};
 use crate::env::metas::{self, Found};
 use crate::env::open as bring_up;
-use crate::env::options::{Durability, Options};
+use crate::env::options::{DEFAULT_RESERVE, Durability, Options, VerifyReads};
 use crate::error::{Error, Result};
 use crate::maintenance::CHECKS;
 use crate::platform::{self, DataFile, OpenFile, WritableMap};
@@ -28,7 +30,7 @@ impl Options {
 }
 
 pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
-    check(&options)?;
+    let options = checked(options)?;
     let how = OpenFile {
         read_only: options.read_only,
         create: options.create && !options.read_only,
@@ -52,6 +54,12 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         && let (Some(inner), Some(owner)) = (env.upgrade(), owner.upgrade())
     {
         let env = &inner;
+        if env.options.is_look() || options.at_commit.is_some() {
+            return Err(Error::Busy(
+                "this process has the store open, and one of the two opens is at a chosen commit: close \
+                 the other one first",
+            ));
+        }
         if env.options.read_only && !options.read_only {
             return Err(Error::Busy("this process has the store open for reading only"));
         }
@@ -83,13 +91,31 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
     Ok(env)
 }
 
+/// What the meta pages of a file name.
+pub(super) fn stored_commits(path: &Path) -> Result<Vec<StoredCommit>> {
+    let how = OpenFile {
+        read_only: true,
+        create: false,
+        mode: 0,
+        reserve: DEFAULT_RESERVE,
+        writable_map: WritableMap::No,
+        large_calls: false,
+    };
+    let (data, _) = platform::open_data(path, &how)?;
+    commits_of(data.as_ref(), platform::boot_id())
+}
+
+pub(super) fn commits_of(data: &dyn DataFile, boot_id: [u8; 16]) -> Result<Vec<StoredCommit>> {
+    choose::commits(data, boot_id, &CHECKS)
+}
+
 pub(super) fn open_parts(
     data: Box<dyn DataFile>,
     path: Option<&Path>,
     boot_id: [u8; 16],
     options: Options,
 ) -> Result<Env> {
-    check(&options)?;
+    let options = checked(options)?;
     let joined = match path {
         Some(path) => join::join(data.as_ref(), path, &options)?,
         None => Joined::alone(&options),
@@ -97,7 +123,8 @@ pub(super) fn open_parts(
     start(data, joined, boot_id, options)
 }
 
-fn check(options: &Options) -> Result<()> {
+/// Options that fit together.
+fn checked(mut options: Options) -> Result<Options> {
     if !matches!(options.page_size, 4096 | 8192 | 16384 | 32768 | 65536) {
         return Err(Error::Invalid("the page size must be 4, 8, 16, 32 or 64 KiB"));
     }
@@ -107,7 +134,29 @@ fn check(options: &Options) -> Result<()> {
     if options.read_only && options.exclusive {
         return Err(Error::Invalid("an exclusive open cannot be for reading only"));
     }
-    Ok(())
+    match (options.at_commit, options.read_only, options.discard_newer) {
+        (None, _, true) => {
+            return Err(Error::Invalid("discard_newer goes with a commit: name it with at_commit"));
+        }
+        (Some(_), false, false) => {
+            return Err(Error::Invalid(
+                "writing after an older commit loses all that are newer: open it for reading only, or \
+                 promise with discard_newer that they may go",
+            ));
+        }
+        (Some(_), true, true) => {
+            return Err(Error::Invalid("an open for reading only cannot discard commits"));
+        }
+        _ => {}
+    }
+    if options.at_commit.is_some() {
+        options.create = false;
+    }
+    if options.is_look() && options.verify == VerifyReads::Never {
+        // What it shows may be in pages that others have used since.
+        options.verify = VerifyReads::FirstTouch;
+    }
+    Ok(options)
 }
 
 /// Leaves a file that is no store alone, before anything is created beside it.

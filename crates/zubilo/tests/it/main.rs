@@ -4,6 +4,7 @@ mod common;
 
 mod balance;
 mod chains;
+mod chosen;
 mod compaction;
 mod compaction_others;
 mod copied;

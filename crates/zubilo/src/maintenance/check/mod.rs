@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::env::checkpoint::MetaLock;
 use crate::env::meta::{META_COUNT, Meta};
-use crate::env::{EnvInner, metas};
+use crate::env::{EnvInner, choose, metas};
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 use crate::space::log::Loaded;
@@ -183,7 +183,18 @@ pub(crate) fn run(
     walk.all_tables(&meta.main)?;
     free_space(&snapshot, &meta, env, &mut account, &mut report, visit)?;
     account.gaps(&mut report);
+    if let Some(reason) = not_as_written(env)? {
+        report.problem(meta.main.root.0, None, reason.to_string());
+    }
     Ok(report)
+}
+
+/// Of a chosen commit that is looked at: why pages of it may be those of an older one, though each is whole by itself.
+fn not_as_written(env: &EnvInner) -> Result<Option<&'static str>> {
+    let reason =
+        "pages that this commit wrote never reached the disk: in their places are older ones";
+    let is_written = !env.options.is_look() || choose::is_as_written(env)?;
+    Ok((!is_written).then_some(reason))
 }
 
 /// Reads all that a pinned snapshot reaches; damage is an error.
@@ -204,6 +215,9 @@ pub(crate) fn verify(
         stopped: false,
     };
     walk.all_tables(&meta.main)?;
+    if let Some(reason) = not_as_written(txn.env())? {
+        return Err(Error::Corrupted { page: PageNo(meta.main.root.0), reason });
+    }
     match report.problems.first() {
         None => Ok(()),
         Some(problem) => {

@@ -16,7 +16,7 @@ mod walk;
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::num::TxnId;
 use crate::page::{Leaf, Order, Packed, ValueKind, header};
 use crate::tree::desc::{FLAG_DUPLICATES, OF_VALUES, ORDER_CUSTOM};
@@ -69,20 +69,35 @@ type Each<'e> = &'e mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 impl Salvage {
     /// Looks through the file at `path`.
     pub fn open(path: impl AsRef<Path>) -> Result<Salvage> {
-        Salvage::look(Source::open(path.as_ref())?)
+        Salvage::look(Source::open(path.as_ref())?, None)
+    }
+
+    /// The same, of this commit instead of the newest one, and of those before it. A meta page must still name it
+    /// ([`Env::stored_commits`](crate::Env::stored_commits)).
+    pub fn open_at(path: impl AsRef<Path>, commit: TxnId) -> Result<Salvage> {
+        Salvage::look(Source::open(path.as_ref())?, Some(commit))
     }
 
     /// The same for a file in memory.
     #[doc(hidden)]
     pub fn of_bytes(bytes: Vec<u8>) -> Result<Salvage> {
-        Salvage::look(Source::of_bytes(bytes)?)
+        Salvage::look(Source::of_bytes(bytes)?, None)
     }
 
-    fn look(source: Source) -> Result<Salvage> {
+    fn look(source: Source, chosen: Option<TxnId>) -> Result<Salvage> {
         let mut salvage =
             Salvage { source, birth: u64::MAX, commit: None, tables: Vec::new(), gaps: 1 };
-        let newest = salvage.source.metas.first().map(|meta| (meta.txn, meta.main));
-        let main = salvage.lost_commit(newest).or(newest);
+        let metas = salvage.source.metas.iter();
+        let main_of = |txn: TxnId| metas.clone().find(|m| m.txn == txn.0).map(|m| (m.txn, m.main));
+        let main = match chosen {
+            Some(txn) => Some(main_of(txn).ok_or(Error::Invalid(
+                "no meta page names the chosen commit: Env::stored_commits lists those that are named",
+            ))?),
+            None => {
+                let newest = metas.clone().next().map(|meta| (meta.txn, meta.main));
+                salvage.lost_commit(newest).or(newest)
+            }
+        };
         if let Some((txn, _)) = main {
             (salvage.commit, salvage.birth) = (Some(TxnId(txn)), txn);
         }

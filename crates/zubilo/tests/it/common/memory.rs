@@ -82,6 +82,11 @@ impl MemoryFile {
         self.0.changes.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// The file itself.
+    pub(crate) fn data(&self) -> Box<dyn DataFile> {
+        Box::new(self.clone())
+    }
+
     /// A store on this file, for one user, on the machine's boot number one.
     pub(crate) fn open(&self, options: Options) -> zubilo::Result<Env> {
         self.open_on_boot(1, options)
