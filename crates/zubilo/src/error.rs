@@ -52,11 +52,11 @@ pub enum Error {
         /// Longest key of this store, in bytes.
         max: usize,
     },
-    /// A value of a table with many values under a key is longer than this page size allows.
+    /// A value of a table with many values under a key is longer than this page size allows beside its key.
     ValueTooLong {
         /// Length given, in bytes.
         len: usize,
-        /// Longest such value of this store, in bytes.
+        /// Longest such value under this key, in bytes.
         max: usize,
     },
     /// The key has several values, and the change does not say which one it means. Name the value.
@@ -88,7 +88,8 @@ pub enum Error {
     },
     /// The read transaction was parked, and others have ended it: begin a new one.
     Expired,
-    /// This process was forked after the store was opened: open it again in the child.
+    /// This process was forked after the store was opened: open it again in the child. Handles do so by themselves with
+    /// [`Options::reopen_after_fork`](crate::Options::reopen_after_fork); transactions never.
     Forked,
     /// An earlier flush failed, so nothing more can be acknowledged. Close and open the store.
     Poisoned,

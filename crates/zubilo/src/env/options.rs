@@ -115,6 +115,7 @@ pub struct Options {
     pub(crate) redo_log: u64,
     pub(crate) at_commit: Option<TxnId>,
     pub(crate) discard_newer: bool,
+    pub(crate) reopen_after_fork: bool,
 }
 
 impl Default for Options {
@@ -145,6 +146,7 @@ impl Default for Options {
             redo_log: 0,
             at_commit: None,
             discard_newer: false,
+            reopen_after_fork: false,
         }
     }
 }
@@ -328,6 +330,23 @@ impl Options {
     /// stop in the middle of that leaves the store as it was before or as it is after.
     pub fn discard_newer(mut self, yes: bool) -> Options {
         self.discard_newer = yes;
+        self
+    }
+
+    /// In a forked child, an inherited handle opens the store again when it is used first, with the options that it was
+    /// opened with (default false: it answers [`Error::Forked`](crate::Error::Forked)). From then on the child is a user
+    /// of its own: it waits for a writer of the parent as any other process does, and it closes the store when the
+    /// last inherited handle is dropped in the child.
+    ///
+    /// Transactions, readers and whatever hangs on them are never inherited: in the child they answer `Forked`, also
+    /// one that was open at the fork. Functions given with the options, as [`Options::logger`],
+    /// are called in the child too; they must not wait for a lock that a thread of the parent may have held. A store
+    /// without a lock file, or open exclusively, is not shared with a child.
+    ///
+    /// Not the default, since a child that only runs another program should not open anything, and because an open can
+    /// fail and take time.
+    pub fn reopen_after_fork(mut self, yes: bool) -> Options {
+        self.reopen_after_fork = yes;
         self
     }
 

@@ -9,7 +9,7 @@ use super::Env;
 impl Env {
     /// State and size of the store.
     pub fn info(&self) -> Result<EnvInfo> {
-        self.inner.info()
+        self.here()?.inner.info()
     }
 
     /// What this process has done with the store since it opened it: commits, pages, flushes, waits. Cheap
@@ -30,7 +30,7 @@ impl Env {
     /// # show(&path).unwrap();
     /// ```
     pub fn counters(&self) -> EnvCounters {
-        self.inner.counted()
+        self.here().map_or_else(|_| self.inner.counted(), |here| here.inner.counted())
     }
 
     /// The live read transactions of all processes.
@@ -41,12 +41,12 @@ impl Env {
     /// Ends a parked reader, of whatever process; see [`ReadTxn::park`](crate::ReadTxn::park). False if it is at
     /// work, or has ended by itself: nothing can take pages from under a reader that looks at them.
     pub fn expire_reader(&self, reader: &ReaderInfo) -> Result<bool> {
-        self.inner.expire_reader(reader)
+        self.here()?.inner.expire_reader(reader)
     }
 
     /// Clears the slots of readers whose processes are gone, and gives their number. The writer
     /// does so by itself when such a reader holds pages back.
     pub fn clean_readers(&self) -> Result<u32> {
-        self.inner.clean_readers()
+        self.here()?.inner.clean_readers()
     }
 }

@@ -18,18 +18,18 @@ impl Env {
     /// Checks the newest commit, all of it. `progress` gets pages done and pages in all from time
     /// to time and stops the check by giving false.
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<CheckReport> {
-        check::run(&self.inner, progress, &mut |_| true)
+        check::run(&self.here()?.inner, progress, &mut |_| true)
     }
 
     /// Checks the newest commit as [`Env::check`] does and shows each page to `visit` on the way,
     /// which stops the walk by giving false ([`Error::Stopped`](crate::Error::Stopped)).
     pub fn walk_pages(&self, visit: &mut dyn FnMut(&PageVisit<'_>) -> bool) -> Result<CheckReport> {
-        check::run(&self.inner, &mut |_, _| true, visit)
+        check::run(&self.here()?.inner, &mut |_, _| true, visit)
     }
 
     /// How much of the file is free. Reads the free-space log, not the pages; needs no lock.
     pub fn space(&self) -> Result<SpaceInfo> {
-        check::space(&self.inner)
+        check::space(&self.here()?.inner)
     }
 
     /// Copies the newest commit to a new file, which must not exist. With `compact` free pages are
@@ -48,7 +48,7 @@ impl Env {
         compact: bool,
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<TxnId> {
-        copy::to_path(&self.inner, path.as_ref(), compact, progress)
+        copy::to_path(&self.here()?.inner, path.as_ref(), compact, progress)
     }
 
     /// Streams a copy of the newest commit, to a pipe for example; otherwise as
@@ -59,7 +59,7 @@ impl Env {
         compact: bool,
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<TxnId> {
-        copy::to_writer(&self.inner, out, compact, progress)
+        copy::to_writer(&self.here()?.inner, out, compact, progress)
     }
 
     /// Makes the store smaller while it is used: pages are filled, what lies far out in the file is
@@ -79,7 +79,7 @@ impl Env {
         options: &CompactOptions,
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<CompactReport> {
-        compact::run(&self.inner, options, progress)
+        compact::run(&self.here()?.inner, options, progress)
     }
 
     /// How much of the store is in memory, as the system reports. `visit` gets each page of the newest commit's
@@ -87,7 +87,7 @@ impl Env {
     pub fn residency(&self, visit: &mut dyn FnMut(PageNo, bool)) -> Result<Residency> {
         // The snapshot keeps the file from being cut.
         let read = self.read()?;
-        memory::residency(&self.inner, read.root().end, visit)
+        memory::residency(&self.here()?.inner, read.root().end, visit)
     }
 
     /// Brings the whole store into memory; gives the number of pages. `progress` gets pages done and pages in
@@ -96,7 +96,7 @@ impl Env {
     /// Worth it before a store that fits into memory is asked at random: the disk then reads in order.
     pub fn warm_up(&self, how: WarmUp, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<u64> {
         let read = self.read()?;
-        memory::warm_all(&self.inner, read.root().end, how, progress)
+        memory::warm_all(&self.here()?.inner, read.root().end, how, progress)
     }
 
     /// Brings the records of `table` with keys inside `range` into memory, large values among them; gives the
@@ -118,6 +118,7 @@ impl Env {
     /// before the first has ended, and in a forked child.
     pub fn scrub_report(&self) -> Option<ScrubReport> {
         // In a forked child the thread that may have locked it is not there.
-        if self.inner.is_forked() { None } else { self.owner.scrubber.report() }
+        let here = self.here().ok()?;
+        if here.inner.is_forked() { None } else { here.owner.scrubber.report() }
     }
 }

@@ -1,10 +1,11 @@
 //! [`Env`], the handle on an open store: the way in from outside to all that the layers below do.
 //!
 //! One process opens a file once: a second open of the same file gives a handle on the same store
-//! (`registry`). The last handle ends the store's threads and flushes (`owner`). The other files here hold
+//! (`registry`). A forked child may open it again (`heirs`). The last handle ends the store's threads and flushes (`owner`). The other files here hold
 //! parts of the interface: `later` changes as futures, `info` what a store reports about itself,
 //! `maintenance` what is done to a whole store, `raw` what the C interface needs.
 
+mod heirs;
 mod info;
 pub(crate) mod later;
 mod maintenance;
@@ -77,23 +78,24 @@ impl Env {
 
     /// Begins a read transaction: a snapshot of the newest commit. Never waits.
     pub fn read(&self) -> Result<ReadTxn> {
-        ReadTxn::begin(&self.inner)
+        ReadTxn::begin(&self.here()?.inner)
     }
 
     /// For many short read transactions in one place: a [`Reader`] begins each of them faster.
     pub fn reader(&self) -> Result<Reader> {
-        Reader::new(&self.inner)
+        Reader::new(&self.here()?.inner)
     }
 
     /// Begins the write transaction; waits while another thread or process has it. The transaction
     /// belongs to this thread. A second one in the same thread is [`Error::Busy`].
     pub fn write(&self) -> Result<WriteTxn> {
-        WriteTxn::begin(&self.inner, true)?.ok_or(Error::Busy("the writer lock is taken"))
+        let txn = WriteTxn::begin(&self.here()?.inner, true)?;
+        txn.ok_or(Error::Busy("the writer lock is taken"))
     }
 
     /// Begins the write transaction if no one else has it.
     pub fn try_write(&self) -> Result<Option<WriteTxn>> {
-        WriteTxn::begin(&self.inner, false)
+        WriteTxn::begin(&self.here()?.inner, false)
     }
 
     /// Runs `change` in a write transaction of its own and commits it. Calls that come while a
@@ -158,7 +160,8 @@ impl Env {
         T: Send,
         E: From<Error> + Send,
     {
-        group::update(&self.inner, &self.owner.group, change)
+        let here = self.here()?;
+        group::update(&here.inner, &here.owner.group, change)
     }
 
     /// As [`Env::update`] for code that must not block, with any executor: `change` is queued at once, a thread of
@@ -198,16 +201,18 @@ impl Env {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        match self.inner.check_writable() {
-            Ok(()) => self.owner.update_later(change),
+        let here = self.here();
+        match here.and_then(|here| here.inner.check_writable().map(|()| here)) {
+            Ok(here) => here.owner.update_later(change),
             Err(error) => Update::refused(&self.inner, error.into()),
         }
     }
 
     /// Makes everything committed so far durable. Waits for the disk, not for transactions.
     pub fn sync(&self) -> Result<()> {
-        self.inner.check_alive()?;
-        checkpoint::checkpoint(&self.inner)
+        let here = self.here()?;
+        here.inner.check_alive()?;
+        checkpoint::checkpoint(&here.inner)
     }
 
     /// Makes what is committed durable and closes this handle. Dropping the last handle does the
@@ -220,22 +225,26 @@ impl Env {
     pub fn close_without_sync(self) {
         if Arc::strong_count(&self.owner) == 1 {
             self.inner.close_without_sync.store(true, Ordering::SeqCst);
+            if let Some(heir) = heirs::of(&self.owner).filter(|_| self.inner.is_forked()) {
+                heir.inner.close_without_sync.store(true, Ordering::SeqCst);
+            }
         }
     }
 
     /// In a store opened with [`Durability::Sync`]: from now on commits of this process are as with
     /// [`Durability::LAZY`], or durable again. What was committed before the change keeps its kind.
     pub fn set_lazy(&self, lazy: bool) -> Result<()> {
-        self.inner.check_writable()?;
-        if lazy && self.inner.redo_bytes() > 0 {
+        let here = self.here()?;
+        here.inner.check_writable()?;
+        if lazy && here.inner.redo_bytes() > 0 {
             return Err(Error::Invalid(
                 "the thread that flushes serves the redo log: open the store lazily",
             ));
         }
         if lazy {
-            self.owner.start_flusher(Durability::LAZY_BOUNDS)?;
+            here.owner.start_flusher(Durability::LAZY_BOUNDS)?;
         }
-        self.inner.lazy_now.store(lazy, Ordering::Relaxed);
+        here.inner.lazy_now.store(lazy, Ordering::Relaxed);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use crate::platform::{self, Thread};
 use crate::txn::WriteTxn;
 use crate::txn::group::GroupQueue;
 
+use super::heirs;
 use super::later::{Later, Update};
 
 /// Commits that are in the redo log are durable; their pages follow after this time at the latest.
@@ -94,6 +95,9 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         if self.env.is_forked() {
+            if self.env.options.reopen_after_fork {
+                heirs::end(self);
+            }
             return;
         }
         self.env.flusher.stop();

@@ -108,7 +108,7 @@ fn every_commit_that_is_named_is_whole_or_an_error() {
 
 /// Metas damaged at random: what can be listed can be looked at, and no byte is changed without the promise.
 #[test]
-fn damaged_metas_are_listed_and_never_believed_silently() {
+fn damaged_metas_are_listed_and_never_trusted_silently() {
     let mut rng = rng();
     let file = MemoryFile::new(&[]);
     let env = file.open(Options::new()).unwrap();
@@ -123,7 +123,11 @@ fn damaged_metas_are_listed_and_never_believed_silently() {
             damaged[rng.index(4 * META)] ^= 1 << rng.below(8);
         }
         let file = MemoryFile::new(&damaged);
-        let stored = memory_commits(&file);
+        // With all metas unreadable the first one may seem to be of another format.
+        let stored = match Env::stored_commits_of(file.data().as_ref(), [2; 16]) {
+            Err(Error::Version { .. } | Error::NotAStore { .. }) => continue,
+            stored => stored.unwrap(),
+        };
         lost += stored.iter().filter(|commit| commit.state == CommitState::Damaged).count();
         for txn in named(&stored) {
             match look(&file, txn).and_then(|env| read_all(&env)) {
