@@ -383,6 +383,9 @@ pub(super) fn cut(page: &mut [u8], (from, to): (usize, usize)) -> Result<(), Dam
 /// Where to split a full branch that is to take a separator of this length at `i`: as evenly as both
 /// sides certainly fit. With `append` an insertion at the end takes just the last child along,
 /// so that sorted loads fill pages.
+///
+/// There is such a place: with an insertion at an end the child there and the new one are a side of their own. Between
+/// two others, were both the cut before the new one and that after it too much, the page would have held more than it can.
 pub(crate) fn split_point(
     page: &[u8],
     i: usize,
@@ -412,7 +415,12 @@ pub(crate) fn split_point(
         let new_goes_left = i <= at;
         let here = left + if new_goes_left { size } else { 0 };
         let there = total.saturating_sub(here);
-        let whole = if new_goes_left { here + growth * at } else { there + growth * (count - at) };
+        // The first child of a page has no separator: that of the right one's goes to the parent.
+        let up = branch.entry_size(at)?.saturating_sub(slot_size(branch.is_counted()));
+        let whole = match new_goes_left {
+            true => here + growth * (at - 1),
+            false => there.saturating_sub(up) + growth * (count - at - 1),
+        };
         let uneven = here.abs_diff(there);
         if whole <= capacity && best.is_none_or(|(least, _)| uneven < least) {
             best = Some((uneven, at));

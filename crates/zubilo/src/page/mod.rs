@@ -35,6 +35,7 @@ pub(crate) use branch_read::Branch;
 pub(crate) use items::LeafPage;
 pub(crate) use key::{Compare, NormBuf, Order, SearchKey, separator};
 pub(crate) use leaf::NewValue;
+use leaf_read::KEY_LEN_MAX;
 pub(crate) use leaf_read::{Entry, Leaf, ValueKind, entry_at, entry_of};
 pub(crate) use packed::{Items, Packed};
 pub(crate) use prefetch::{prefetch, prefetch_heap, prefetch_page, touch};
@@ -67,11 +68,17 @@ pub(crate) const FLAG_DIRTY_RUNS: u16 = 2;
 /// The branch stores how many records lie under each child.
 pub(crate) const FLAG_COUNTED: u16 = 4;
 
-/// Longest key, in bytes: about a quarter of a page, so that a full branch has at least four children
-/// and a leaf holds at least two records with large values.
+/// Longest key, in bytes: about half of a page, such that the descriptor of a tree of values fits beside it in a record
+/// of at most [`max_inline`]. In the largest pages it is what the field for its length can hold.
+///
+/// A branch then has room for two separators and so for three children: one that is full with them can be split.
 pub(crate) const fn max_key(page_size: usize) -> usize {
-    page_size / 4 - 64
+    let beside_a_tree = max_inline(page_size) - DESC_SIZE;
+    if beside_a_tree < KEY_LEN_MAX { beside_a_tree } else { KEY_LEN_MAX }
 }
+
+/// Bytes of the descriptor of a tree, the longest value that stands for others.
+const DESC_SIZE: usize = 80;
 
 /// Longest key and value together that are kept in a leaf, in bytes.
 ///

@@ -183,7 +183,10 @@ impl WriteTxn {
         if !options.has_duplicates() {
             return Ok(());
         }
-        let max = page::max_key(self.ws.page_size());
+        // Alone it has to fit into the record, as the last one of its key.
+        let page_size = self.ws.page_size();
+        let beside = page::max_inline(page_size).saturating_sub(key.len());
+        let max = page::max_key(page_size).min(beside);
         if value.len() > max {
             return Err(Error::ValueTooLong { len: value.len(), max });
         }

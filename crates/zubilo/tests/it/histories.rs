@@ -13,7 +13,7 @@ fn any_key(rng: &mut Rng) -> Vec<u8> {
     let n = rng.below(3000);
     match rng.below(20) {
         0 => Vec::new(),
-        1 => vec![b'x'; rng.below(960) as usize],
+        1 => vec![b'x'; rng.below(1905) as usize],
         2..=6 => format!("https://example.org/some/long/common/path/{n:06}").into_bytes(),
         7..=12 => n.to_be_bytes().to_vec(),
         _ => n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec(),

@@ -1,7 +1,10 @@
 //! The limits that `docs/limits.md` names.
 
-use crate::common::{check, fresh, geometry};
-use zubilo::{Durability, Error, Options, TableOptions};
+use std::collections::BTreeMap;
+
+use crate::common::memory::MemoryFile;
+use crate::common::{check, fresh, geometry, rng};
+use zubilo::{Durability, Error, KeyOrder, Options, TableOptions};
 
 const DOC: &str = include_str!("../../../../docs/limits.md");
 
@@ -36,22 +39,38 @@ fn keys_and_values_may_be_as_long_as_the_documentation_says() {
         assert_eq!(one.stats().run_pages, 1);
         one.put("", "").unwrap();
         let mut many = txn.create_table("many", TableOptions::new().duplicates()).unwrap();
-        for n in 0..20 {
-            let mut value = longest.clone();
-            value[key - 1] = n;
-            many.put(&longest, value).unwrap();
+        // Beside the longest key there is less room for each value.
+        let beside = (record - key).min(key);
+        for (owner, len) in [(&longest[..], beside), (b"k", key.min(record - 1))] {
+            for n in 0..20 {
+                let mut value = longest[..len].to_vec();
+                value[len - 1] = n;
+                many.put(owner, value).unwrap();
+            }
+            // One after the other goes, until the last stands in the record again.
+            for n in 1..20 {
+                let mut value = longest[..len].to_vec();
+                value[len - 1] = n;
+                assert!(many.delete_value(owner, &value).unwrap());
+                if n == 10 {
+                    many.put(owner, &value).unwrap();
+                    assert!(many.delete_value(owner, value).unwrap());
+                }
+            }
+            match many.put(owner, vec![1; len + 1]) {
+                Err(Error::ValueTooLong { len: given, max }) => {
+                    assert_eq!((given, max), (len + 1, len))
+                }
+                other => panic!("{other:?}"),
+            }
         }
         many.put("", "").unwrap();
-        match many.put("key", &longer) {
-            Err(Error::ValueTooLong { len, max }) => assert_eq!((len, max), (key + 1, key)),
-            other => panic!("{other:?}"),
-        }
         txn.create_table(&longest, TableOptions::new()).unwrap();
         let too_long = txn.create_table(&longer, TableOptions::new()).map(drop);
         assert!(matches!(too_long, Err(Error::KeyTooLong { .. })));
         txn.commit().unwrap();
         check(&env, "the longest keys and values");
-        assert_eq!(env.read().unwrap().table("many").unwrap().count(&longest).unwrap(), 20);
+        assert_eq!(env.read().unwrap().table("many").unwrap().count(&longest).unwrap(), 1);
     }
 }
 
@@ -187,4 +206,66 @@ fn a_full_store_goes_on() {
     txn.commit().unwrap();
     assert_eq!(env.read().unwrap().table("t").unwrap().len(), 2);
     check(&env, "after it was full");
+}
+
+/// Trees whose branches hold two or three children: what is put in any order and taken out in any other.
+#[test]
+fn trees_of_the_longest_keys_grow_and_shrink() {
+    let mut rng = rng();
+    for page_size in [4096, 16384, 65536] {
+        for options in [
+            TableOptions::new(),
+            TableOptions::new().counted(),
+            TableOptions::new().key_order(KeyOrder::Reversed),
+            TableOptions::new().duplicates(),
+            TableOptions::new().compare_keys(|a: &[u8], b: &[u8]| b.cmp(a)),
+        ] {
+            let file = MemoryFile::new(&[]);
+            let env = file.open(Options::new().page_size(page_size)).unwrap();
+            let (max, mut model) = (env.max_key_len(), BTreeMap::new());
+            let mut txn = env.write().unwrap();
+            for round in 0..6 {
+                let mut table = txn.table_or_create_with("t", &options).unwrap();
+                for _ in 0..40 {
+                    let n = rng.below(200) as u8;
+                    // They differ at the end or at the beginning, and a few are short.
+                    let len = if rng.one_in(5) { 1 + rng.index(max) } else { max };
+                    let mut key = vec![b'k'; len];
+                    let at = if rng.one_in(2) { 0 } else { len - 1 };
+                    key[at] = n;
+                    if rng.below(6) < round {
+                        let found = table.delete(&key).unwrap();
+                        assert_eq!(found, model.remove(&key).is_some());
+                    } else {
+                        let value = vec![n; rng.index(70)];
+                        // Where a key may have many values, `put` adds one.
+                        if options.has_duplicates() {
+                            table.delete(&key).unwrap();
+                        }
+                        table.put(&key, &value).unwrap();
+                        model.insert(key, value);
+                    }
+                }
+                assert_eq!(table.len(), model.len() as u64);
+                for (key, value) in &model {
+                    assert_eq!(table.get(key).unwrap(), Some(&value[..]));
+                }
+            }
+            txn.commit().unwrap();
+            check(&env, "the longest keys");
+            let read = env.read().unwrap();
+            let table = read.table_with("t", &options).unwrap();
+            assert_eq!(table.iter().count(), model.len());
+            drop(read);
+            // All of them go, in order.
+            let mut txn = env.write().unwrap();
+            let mut table = txn.table_or_create_with("t", &options).unwrap();
+            for key in model.keys() {
+                assert!(table.delete(key).unwrap());
+            }
+            assert!(table.is_empty());
+            txn.commit().unwrap();
+            check(&env, "emptied");
+        }
+    }
 }

@@ -25,7 +25,7 @@ struct Kind {
 fn text_key(rng: &mut Rng) -> Vec<u8> {
     let n = rng.below(4000);
     match rng.below(10) {
-        0 => vec![b'z'; rng.below(960) as usize],
+        0 => vec![b'z'; rng.below(1905) as usize],
         1..=3 => format!("{n:05}.www.example.org/a/common/ending").into_bytes(),
         4..=6 => format!("a/common/beginning/of/all/these/keys/{n:05}").into_bytes(),
         _ => n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[..rng.below(9) as usize].to_vec(),

@@ -61,7 +61,11 @@ fn quick_agrees(page: &[u8], order: &Order, key: &SearchKey<'_>) {
         }
         assert_eq!(quick::child_among_many(page, level, &ByteKey::new(key.norm())), None);
     }
-    if let Ok(leaf) = Leaf::new(page) {
+    // A tree has no empty leaf. In that of a test, which has no checksum either, the header looks like a record of the
+    // empty key.
+    if let Ok(leaf) = Leaf::new(page)
+        && leaf.count() > 0
+    {
         let found = leaf.find(order, key).unwrap();
         let held = found.filter(|entry| entry.kind == ValueKind::Inline).map(|entry| entry.value);
         let place = quick::place(page, &ByteKey::new(key.norm()));

@@ -98,17 +98,33 @@ fn split_and_insert(
 }
 
 #[test]
-fn a_branch_holds_four_children_of_maximal_separators() {
+fn a_branch_of_maximal_separators_holds_three_children_and_can_be_split() {
     for size in SIZES {
         for (order, counted) in orders().into_iter().flat_map(|o| [(o.clone(), false), (o, true)]) {
             let mut page = vec![0; size];
             branch::init(&mut page, 1, 1, order.is_custom(), counted);
             branch::set_first(&mut page, 10).unwrap();
-            for i in 1..4 {
-                let separator = ranked(&order, i, max_key(size));
-                assert!(branch::insert(&mut page, i.into(), &separator, 1).unwrap());
+            let separator = |rank| ranked(&order, rank, max_key(size));
+            let mut count = 1;
+            // As many as fit, of odd rank: in the largest pages more than three.
+            while branch::insert(&mut page, count, &separator(2 * count as u8 + 1), 1).unwrap() {
+                count += 1;
             }
+            assert!(count >= 3, "{count} children");
             Branch::new(&page).unwrap().check(&order).unwrap();
+            // One more at each place, and appended.
+            for (i, append) in (1..=count).map(|i| (i, false)).chain([(count, true)]) {
+                let at = branch::split_point(&page, i, max_key(size), append).unwrap();
+                let (mut left, mut right) = (page.clone(), page.clone());
+                branch::remove_range(&mut left, at, count).unwrap();
+                branch::remove_range(&mut right, 0, at).unwrap();
+                let new = separator(2 * i as u8);
+                let (to, i) = if i <= at { (&mut left, i) } else { (&mut right, i - at) };
+                assert!(branch::insert(to, i, &new, 2).unwrap(), "child {i} after a split");
+                for page in [left, right] {
+                    Branch::new(&page).unwrap().check(&order).unwrap();
+                }
+            }
         }
     }
 }
