@@ -264,6 +264,14 @@ pub(crate) fn newest_delta<'p>(reader: &dyn SegmentReader<'p>, log: &LogOf<'_>) 
     delta.filter(|delta| delta.txn == log.txn).ok_or_else(wrong)
 }
 
+/// Most bytes of a base with the commit of this delta.
+fn base_len(delta: &Delta, space: &Space) -> usize {
+    let bound = space.encoded_len_bound();
+    let own = Some(delta.encoded_len() + END_GROWTH).filter(|len| *len > TAIL_MAX).unwrap_or(0);
+    // Each segment may cut a free run in two.
+    bound + bound / 128 + 64 + own
+}
+
 impl FreeSpaceLog {
     /// The pages of each segment, oldest first.
     pub(crate) fn segments(&self) -> &[Segment] {
@@ -349,6 +357,25 @@ impl FreeSpaceLog {
         Ok(self.pages() - before)
     }
 
+    /// Pages that [`append`](Self::append) takes for a commit of this delta, or a few less.
+    pub(crate) fn pages_wanted(
+        &self,
+        root: &LogRoot,
+        space: &Space,
+        delta: &Delta,
+        rebase: bool,
+    ) -> u64 {
+        let len = delta.encoded_len() + END_GROWTH;
+        let tail = root.tail.len();
+        let bytes = match (rebase, tail + len <= TAIL_MAX) {
+            (false, true) => return 0,
+            (true, _) => base_len(delta, space),
+            (false, false) if self.wants_base(tail + len, space) => base_len(delta, space),
+            (false, false) => tail + if len <= TAIL_MAX { 0 } else { len },
+        };
+        self.pages_for(bytes)
+    }
+
     /// The commit that wrote the base; 0: the log begins with an empty store.
     pub(crate) fn base(&self) -> u64 {
         self.segments.first().map_or(0, |segment| segment.txn)
@@ -395,10 +422,7 @@ impl FreeSpaceLog {
         delta: &mut Delta,
         writer: &mut dyn SegmentWriter,
     ) -> Result<()> {
-        let bound = space.encoded_len_bound();
-        let own = Some(delta.encoded_len() + END_GROWTH).filter(|len| *len > TAIL_MAX).unwrap_or(0);
-        // Each segment may cut a free run in two.
-        let longest = bound + bound / 128 + 64 + own;
+        let longest = base_len(delta, space);
         let extents = self.place(longest, space, writer)?;
         let mut bytes = room(longest)?;
         codec::put(&mut bytes, delta.txn);
@@ -419,8 +443,12 @@ impl FreeSpaceLog {
         space: &mut Space,
         writer: &mut dyn SegmentWriter,
     ) -> Result<Vec<Extent>> {
-        // At worst each page is a segment of its own.
-        writer.place(space, (bytes as u64).div_ceil((1 << self.page_shift) - HEAD as u64))
+        writer.place(space, self.pages_for(bytes))
+    }
+
+    /// At worst each page is a segment of its own.
+    fn pages_for(&self, bytes: usize) -> u64 {
+        (bytes as u64).div_ceil((1 << self.page_shift) - HEAD as u64)
     }
 
     /// Writes a part of the log over the whole of its extents, so that each of their pages is known.

@@ -14,6 +14,8 @@ use super::space_writer::SpaceWriter;
 #[derive(Default)]
 struct Asked {
     tries: u32,
+    /// What was committed was made durable.
+    flushed: bool,
     /// Readers that were to be expired and are at work: slot and snapshot.
     at_work: Vec<(u32, u64)>,
 }
@@ -41,9 +43,12 @@ impl SpaceWriter {
     #[cold]
     fn make_room(&mut self, asked: &mut Asked) -> Result<bool> {
         let env = std::sync::Arc::clone(&self.env);
-        if asked.tries == 0 && env.steady() < env.shared.newest() {
+        if !asked.flushed && env.steady() < env.shared.newest() {
             // The last commit that is on the disk for certain keeps its pages, as a reader does.
             checkpoint::checkpoint(&env)?;
+            asked.flushed = true;
+            self.look_for_pins()?;
+            return Ok(true);
         }
         let Some(function) = &env.options.slow_reader else { return Ok(false) };
         env.shared.clean_dead();

@@ -15,7 +15,7 @@ use crate::env::meta::{META_COUNT, Meta, RedoLog, StoredGeometry};
 use crate::env::{EnvInner, WriterState, metas};
 use crate::error::{Error, Result};
 use crate::num::PageNo;
-use crate::space::log::{Loaded, SegmentWriter};
+use crate::space::log::{Loaded, LogRoot, SegmentWriter};
 use crate::space::{Delta, Extent, Policy, Retired, Space};
 use crate::tree::compact::LowerRun;
 use crate::tree::{Pages, Ref, RunRef, Snapshot, run};
@@ -358,15 +358,36 @@ impl SpaceWriter {
         released: Vec<Retired>,
     ) -> Result<u64> {
         let (geometry, policy) = (self.bounds(), self.policy());
+        let delta = Delta { txn: meta.txn, allocated, released, end: 0 };
+        if self.env.options.slow_reader.is_some() {
+            // Before the log begins: what it writes of the space map must not change meanwhile.
+            let root = &meta.log;
+            self.with_room(|space| space.find_room_for_log(root, &delta, &geometry))?;
+        }
         let mut pages = LogPages { env: &self.env, geometry, policy };
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         let WriterState { log, space, .. } = &mut **state;
-        let delta = Delta { txn: meta.txn, allocated, released, end: 0 };
         let written =
             log.append(&mut meta.log, space, delta, self.compaction.rebase, &mut pages)?;
         meta.end = space.end();
         // A map with gaps must not be written down.
         if space.lacks_memory() { Err(no_list()) } else { Ok(written) }
+    }
+
+    /// An error if the free-space log would find no room for this commit.
+    fn find_room_for_log(
+        &self,
+        root: &LogRoot,
+        delta: &Delta,
+        geometry: &StoredGeometry,
+    ) -> Result<()> {
+        let WriterState { log, space, .. } = self.state()?;
+        let wanted = log.pages_wanted(root, space, delta, self.compaction.rebase);
+        let growth = self.env.page_limit(geometry).saturating_sub(space.end());
+        match wanted <= space.free_pages() + growth {
+            true => Ok(()),
+            false => Err(self.env.full(geometry)),
+        }
     }
 
     /// Pages for a commit or an early write. One run for everything if there is one; else large values

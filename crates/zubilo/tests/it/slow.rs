@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use zubilo::{Env, Error, Geometry, Options, ParkedRead, ReadTxn, SlowReader, SlowReaderAction};
 
+use crate::common::memory::MemoryFile;
 use crate::common::{fresh, put_all};
 
 const ROWS: u32 = 400;
@@ -285,4 +286,55 @@ fn the_list_of_readers_tells_since_when_each_is_behind() {
         assert_eq!(reader.lag, 5);
     }
     drop((read, copy));
+}
+
+/// Small commits while a reader holds back all that they replace, in stores that are full after some of them: in some
+/// the pages of a commit fit to the last one, and it is the free-space log that finds no room.
+#[test]
+fn the_function_is_asked_whoever_finds_no_room() {
+    let (mut stores_asked, mut tried) = (0, 0);
+    for (before, extra) in (90..150).flat_map(|before| [4, 5, 7, 10].map(|extra| (before, extra))) {
+        let asked = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&asked);
+        let reader: Arc<Mutex<Option<ReadTxn>>> = Arc::default();
+        let ends = Arc::clone(&reader);
+        let options = Options::new().on_slow_reader(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            drop(ends.lock().unwrap().take());
+            SlowReaderAction::Retry
+        });
+        let env = MemoryFile::new(&[]).open(options).unwrap();
+        let put = |n: u32| -> zubilo::Result<()> {
+            let mut write = env.write()?;
+            let mut table = write.table_or_create("t")?;
+            // Two records a page.
+            table.put((n % 60).to_be_bytes(), vec![n as u8; 1500])?;
+            write.commit().map(drop)
+        };
+        (0..before).for_each(|n| put(n).unwrap());
+        let mut write = env.write().unwrap();
+        let mut geometry = Geometry::default();
+        geometry.upper = env.info().unwrap().used_len + extra * 4096;
+        write.set_geometry(geometry).unwrap();
+        write.commit().unwrap();
+        *reader.lock().unwrap() = Some(env.read().unwrap());
+        for n in before..before + 40 {
+            match put(n) {
+                Ok(()) => {}
+                Err(Error::MapFull { .. }) => {
+                    let is_held = reader.lock().unwrap().is_some();
+                    assert!(
+                        !is_held,
+                        "{before} commits, {extra} pages: full, and nobody was asked"
+                    );
+                    break;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        stores_asked += u32::from(asked.load(Ordering::Relaxed) > 0);
+        tried += 1;
+        env.check(&mut |_, _| true).unwrap().into_result().unwrap();
+    }
+    assert!(stores_asked > tried / 2, "{stores_asked} of {tried}");
 }
