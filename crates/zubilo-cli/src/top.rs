@@ -75,8 +75,12 @@ struct View {
     commits: VecDeque<f64>,
     interval: Duration,
     paused: bool,
-    /// First reader that is shown.
+    /// First reader that is shown: the one that is chosen.
     scroll: usize,
+    /// A reader to be expired.
+    wish: Option<ReaderInfo>,
+    /// What came of the last wish.
+    told: String,
 }
 
 /// Shows the store until a key or Ctrl-C ends it.
@@ -92,6 +96,8 @@ pub(crate) fn run(args: &TopArgs) -> Done {
         interval: Duration::from_secs_f64(args.interval),
         paused: false,
         scroll: 0,
+        wish: None,
+        told: String::new(),
     };
     if args.store.json {
         return as_lines(args, &env, &mut view);
@@ -151,6 +157,7 @@ fn show(
             {
                 return Ok(Code::Fine);
             }
+            view.act(env);
             continue;
         }
         if interrupt::came() {
@@ -250,9 +257,24 @@ impl View {
                 self.scroll = (self.scroll + 1).min(self.now.readers.len().saturating_sub(1));
             }
             KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
+            KeyCode::Char('x') => {
+                let chosen = self.now.readers.get(self.scroll);
+                self.wish = chosen.map(|(reader, _)| reader.clone());
+            }
             _ => {}
         }
         true
+    }
+
+    /// Does what a key has asked for and the view cannot do.
+    fn act(&mut self, env: &Env) {
+        let Some(reader) = self.wish.take() else { return };
+        let who = format!("reader of process {}, thread {}", reader.pid, reader.thread);
+        self.told = match env.expire_reader(&reader) {
+            Ok(true) => format!("{who} expired"),
+            Ok(false) => format!("{who} is not parked, so it stays"),
+            Err(error) => format!("{who}: {error}"),
+        };
     }
 
     fn to_value(&self) -> Value {
@@ -264,6 +286,7 @@ impl View {
                 "thread": reader.thread,
                 "txn": reader.txn.0,
                 "lag": reader.lag,
+                "parked": reader.is_parked,
             })
         };
         let table = |t: &TableNow| {

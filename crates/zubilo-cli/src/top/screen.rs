@@ -38,7 +38,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     draw_tables(frame, tables, view);
     let paused = if view.paused { "paused   " } else { "" };
     let seconds = view.interval.as_secs_f64();
-    let text = format!("{paused}q end   p pause   + - {seconds} s   up down readers");
+    let told = if view.told.is_empty() { String::new() } else { format!("   {}", view.told) };
+    let text =
+        format!("{paused}q end   p pause   + - {seconds} s   up down choose   x expire{told}");
     frame.render_widget(Paragraph::new(text).style(DIM), keys);
 }
 
@@ -127,26 +129,34 @@ fn draw_space(frame: &mut Frame<'_>, area: Rect, view: &View) {
 fn draw_readers(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let now = &view.now;
     let title = format!(" readers: {} of {} ", now.readers.len(), now.max_readers);
-    let rows = now.readers.iter().skip(view.scroll).map(|(reader, program)| {
+    let shown = now.readers.iter().skip(view.scroll).enumerate();
+    let rows = shown.map(|(i, (reader, program))| {
         // Who is far behind may hold pages back.
         let style = if reader.lag > 1000 { Style::new().fg(HELD) } else { Style::new() };
+        // The first one shown is the one that a key is about.
+        let mark = if i == 0 { ">" } else { "" };
         Row::new([
+            Cell::from(mark),
             Cell::from(reader.pid.to_string()),
             Cell::from(program.clone()),
             Cell::from(reader.thread.to_string()),
             Cell::from(reader.txn.to_string()),
             Cell::from(count(reader.lag)),
+            Cell::from(if reader.is_parked { "parked" } else { "reads" }),
         ])
         .style(style)
     });
     let widths = [
+        Constraint::Length(1),
         Constraint::Length(9),
         Constraint::Length(16),
         Constraint::Length(9),
         Constraint::Length(12),
-        Constraint::Min(14),
+        Constraint::Length(14),
+        Constraint::Min(6),
     ];
-    let head = Row::new(["process", "program", "thread", "snapshot", "commits behind"]).style(DIM);
+    let names = ["", "process", "program", "thread", "snapshot", "commits behind", "state"];
+    let head = Row::new(names).style(DIM);
     let table = Table::new(rows, widths).header(head).block(titled(title));
     frame.render_widget(table, area);
 }
@@ -218,6 +228,8 @@ mod tests {
             interval: Duration::from_secs(1),
             paused: false,
             scroll: 0,
+            wish: None,
+            told: String::new(),
         }
     }
 
@@ -270,5 +282,36 @@ mod tests {
         assert_eq!((view.interval, view.scroll), (Duration::from_millis(500), 0));
         assert!(!view.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
         assert!(shown(&view, 80, 26).contains("paused"));
+    }
+
+    #[test]
+    fn a_key_expires_the_chosen_reader_if_it_is_parked() {
+        let dir = tempfile::tempdir().unwrap();
+        let env = zubilo::Options::new().open(dir.path().join("s")).unwrap();
+        let parked = env.read().unwrap().park();
+        env.update(|txn| txn.table_or_create("t")?.put("k", "v")).unwrap();
+        let at_work = env.read().unwrap();
+        let mut view = view();
+        let press = |view: &mut View, code| {
+            view.now = super::super::look(&env).unwrap();
+            assert!(view.key(KeyEvent::new(code, KeyModifiers::NONE)));
+            view.act(&env);
+        };
+        // Nothing happens to a reader at work, or without the key.
+        press(&mut view, KeyCode::Down);
+        assert_eq!(view.scroll, 1);
+        press(&mut view, KeyCode::Char('x'));
+        assert!(view.told.contains("is not parked"), "{}", view.told);
+        assert!(!parked.is_expired());
+        press(&mut view, KeyCode::Up);
+        press(&mut view, KeyCode::Char('x'));
+        assert!(view.told.ends_with("expired"), "{}", view.told);
+        assert!(parked.is_expired());
+        assert!(at_work.table("t").unwrap().get("k").unwrap().is_some());
+        assert!(shown(&view, 140, 26).contains("expired"));
+        // Of no reader.
+        drop((parked, at_work));
+        press(&mut view, KeyCode::Char('x'));
+        assert!(view.wish.is_none());
     }
 }
