@@ -107,6 +107,9 @@ impl EnvInner {
     /// steady and no reader has an older snapshot: their ends may lie further out. The caller holds
     /// the writer lock.
     pub(crate) fn cut_tail(&self, geometry: &StoredGeometry, end: u64, all: bool) -> Result<()> {
+        if self.data.is_fixed() {
+            return Ok(());
+        }
         let known = self.shared.word(Word::FileLen);
         let len = known.load(Ordering::SeqCst);
         let step = growth_step(geometry, len);

@@ -61,6 +61,9 @@ pub(crate) fn join(data: &dyn DataFile, path: &Path, options: &Options) -> Resul
         }
         opened => opened?,
     };
+    if let Some(claim) = claim.as_ref().filter(|_| data.is_fixed()) {
+        claim.take_device(path, role == Role::First)?;
+    }
     let mut unclaimed = false;
     if let Some(claim) = &claim
         && let Some((lock, index)) = shared.entry()?

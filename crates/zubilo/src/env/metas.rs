@@ -400,6 +400,9 @@ pub(crate) fn read(data: &dyn DataFile) -> Result<Found> {
         _ if is_residue(data, len) => Found::Nothing,
         Some(VERSION) => Found::Damaged,
         Some(version) => Found::Version(version),
+        None if data.is_fixed() => Found::Foreign(
+            "a device that is not blank: to make it a store, set its first and its last MiB to zeros",
+        ),
         None if len < META_SIZE as u64 => Found::Foreign("a file shorter than a page"),
         None => Found::Foreign("no magic number of a store at its start"),
     })
@@ -407,6 +410,9 @@ pub(crate) fn read(data: &dyn DataFile) -> Result<Found> {
 
 /// Zeros, or some sectors of a first meta and zeros otherwise.
 fn is_residue(data: &dyn DataFile, len: u64) -> bool {
+    if data.is_fixed() {
+        return is_blank(data, len);
+    }
     if len > RESIDUE_MAX.min(data.reserved()) {
         return false;
     }
@@ -418,6 +424,25 @@ fn is_residue(data: &dyn DataFile, len: u64) -> bool {
         Some((first, rest)) => Meta::is_residue(first) && zero(rest),
         None => zero(bytes),
     }
+}
+
+/// Whether a block device may become a store: nothing is at its beginning, where file systems and partition tables are,
+/// but the residue of a creation, and nothing at its end, where parts of arrays have their description.
+fn is_blank(data: &dyn DataFile, len: u64) -> bool {
+    let len = len.min(data.reserved());
+    if len < 2 * RESIDUE_MAX {
+        return false;
+    }
+    // SAFETY: both ranges lie inside device and map, see above.
+    let (start, end) = unsafe {
+        let at = |from: u64| {
+            std::slice::from_raw_parts(data.base().add(from as usize), RESIDUE_MAX as usize)
+        };
+        (at(0), at(len - RESIDUE_MAX))
+    };
+    let zero = |bytes: &[u8]| bytes.iter().all(|b| *b == 0);
+    let (first, rest) = start.split_at(META_SIZE);
+    Meta::is_residue(first) && zero(rest) && zero(end)
 }
 
 /// The meta that the file has in slot `i`, if it is whole.

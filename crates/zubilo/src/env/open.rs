@@ -231,7 +231,8 @@ pub(super) fn bring_up(
     let flushed = |m: &Meta| created || unflushed.is_none_or(|steady| m.txn <= steady);
     // An image of the disk that was restored on the same boot, in place, looks like the file itself. Who
     // wrote weak commits and was killed has left a lock file that knows of them.
-    let doubt = shared.is_stranger() || replaced;
+    // The kernel forgets what it knows of a device with its last user, failed writes too.
+    let doubt = shared.is_stranger() || replaced || data.is_fixed();
     let rule = TrustRule { data, metas: &metas, len, boot_id, doubt, checks };
     let chosen = metas.iter().find(|(_, m)| flushed(m) && rule.is_trusted(m));
     let (slot, meta) = chosen.ok_or_else(|| none_is_whole(&metas, len, unflushed))?;

@@ -95,6 +95,12 @@ pub unsafe trait DataFile: Send + Sync {
         Ok(self.len()? == 0)
     }
 
+    /// The length cannot change: [`grow`](Self::grow) up to it and [`truncate`](Self::truncate) do nothing, and what is
+    /// there need not be zeros. So of a block device.
+    fn is_fixed(&self) -> bool {
+        false
+    }
+
     /// Writes all buffers one after the other from `offset` on, or fails. The slices are
     /// consumed: on return they point at the part not written.
     fn write_at(&self, offset: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()>;
@@ -192,7 +198,7 @@ pub enum WritableMap {
 }
 
 /// Opens a file and maps it. The flag is true if the file holds nothing yet, be it that it was
-/// created by this call. Anything but a regular file is refused with
+/// created by this call. Anything but a regular file or a block device is refused with
 /// [`NotAStore`](crate::Error::NotAStore).
 pub fn open_data(path: &Path, how: &OpenFile) -> Result<(Box<dyn DataFile>, bool)> {
     watch_forks();

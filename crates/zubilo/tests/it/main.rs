@@ -11,6 +11,7 @@ mod copied;
 mod counted;
 mod counters;
 mod cursors;
+mod devices;
 mod duplicates;
 mod estimates;
 mod failures;

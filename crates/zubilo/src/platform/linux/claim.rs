@@ -17,13 +17,14 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use super::file::{file_system, metadata, open_regular};
+use super::file::{file_system, metadata, open_store};
 use super::lock::{END, LockFd, find_lock, try_lock, unlock};
-use super::{retry, thread_id};
+use super::{device, retry, thread_id};
 use crate::error::{Error, Result};
-use crate::platform::{DataFile, FileId};
+use crate::platform::DataFile;
 
 /// Where the locks lie: past the end of any file that the format allows.
 const BASE: u64 = 1 << 62;
@@ -38,6 +39,8 @@ pub(crate) struct Claim {
     writable: bool,
     /// The file has other names, or is known by one that others do not use.
     odd: bool,
+    /// Of a block device: the kernel's claim, if this user has it.
+    device: OnceLock<OwnedFd>,
 }
 
 impl Claim {
@@ -48,27 +51,43 @@ impl Claim {
             return Ok(None);
         }
         let path = data.path();
-        let (fd, writable) = match open_regular(path, libc::O_RDWR, 0) {
+        let (fd, writable) = match open_store(path, libc::O_RDWR, 0) {
             Err(Error::Io { source, .. }) if is_refused(&source) => {
-                (open_regular(path, libc::O_RDONLY, 0)?, false)
+                (open_store(path, libc::O_RDONLY, 0)?, false)
             }
             opened => (opened?, true),
         };
         let found = metadata(&fd).map_err(Error::io_at("examine the file", path))?;
         use std::os::unix::fs::MetadataExt;
-        if data.id() != (FileId { device: found.dev(), inode: found.ino() }) {
+        if data.id() != device::id_of(&found) {
             return Err(Error::Busy(
                 "the data file was replaced while it was being opened: try again",
             ));
         }
         let odd = odd_lock || found.nlink() != 1 || is_mounted_alone(&fd);
-        Ok(Some(Claim { fd: LockFd::new(fd), writable, odd }))
+        Ok(Some(Claim { fd: LockFd::new(fd), writable, odd, device: OnceLock::new() }))
     }
 
     /// Whether the file lies where several machines can reach it.
     pub(crate) fn is_remote(&self) -> bool {
         // Where the question has no answer the file is as good as local.
         super::lock::is_remote(&self.fd).unwrap_or(false)
+    }
+
+    /// Takes the kernel's claim on a block device, unless another user of the same lock file may have it: of a store's
+    /// first user, `alone`, nobody may.
+    pub(crate) fn take_device(&self, path: &Path, alone: bool) -> Result<()> {
+        match device::claim(path, &self.fd)? {
+            Some(fd) => {
+                let _ = self.device.set(fd);
+                Ok(())
+            }
+            None if alone => Err(Error::Busy(
+                "the device is in use: it is mounted, part of another device, or somebody has it open by way of \
+                 another node or lock file",
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Claims the file for user number `index` of the lock file `lock`; with `readers_too` also those of
@@ -154,13 +173,13 @@ fn is_mounted_alone(fd: &OwnedFd) -> bool {
 /// file, and who had it open before sees the old one for ever: so that open comes first.
 pub(crate) fn prepare_shared_reading(path: &Path) -> Result<()> {
     // What is wrong with the file the open itself will tell.
-    let Ok(fd) = open_regular(path, libc::O_RDONLY, 0) else { return Ok(()) };
+    let Ok(fd) = open_store(path, libc::O_RDONLY, 0) else { return Ok(()) };
     let is_overlay =
         file_system(&fd).is_some_and(|found| found.f_type == libc::OVERLAYFS_SUPER_MAGIC);
     if !is_overlay || super::mount::is_medium_read_only(fd.as_raw_fd()) {
         return Ok(());
     }
-    match open_regular(path, libc::O_RDWR, 0) {
+    match open_store(path, libc::O_RDWR, 0) {
         Err(Error::Io { source, .. }) if is_refused(&source) => Err(Error::Invalid(
             "the store lies on an overlay file system and may not be written here: whoever writes it \
              works on another copy of the file, so it cannot be shared; if nobody writes it, open it \

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::UNIX_EPOCH;
 
-use super::{offset, os_page_size, retry};
+use super::{device, offset, os_page_size, retry};
 use crate::error::{Error, Result};
 use crate::platform::{Advice, DataFile, FileId, OpenFile, WritableMap, home_of};
 
@@ -44,6 +44,8 @@ pub(crate) struct File {
     /// before the first.
     backed: OnceLock<bool>,
     path: PathBuf,
+    /// Bytes of a block device; none of a file.
+    device: Option<u64>,
     id: FileId,
     home: u64,
     /// Offsets below this are known to lie within the process's limit on file sizes.
@@ -62,21 +64,28 @@ impl File {
     pub(crate) fn open(path: &Path, how: &OpenFile) -> Result<File> {
         let access = if how.read_only { libc::O_RDONLY } else { libc::O_RDWR };
         let create = if how.create && !how.read_only { libc::O_CREAT } else { 0 };
-        let fd = open_regular(path, access | create, how.mode)?;
+        let fd = open_store(path, access | create, how.mode)?;
         let found = metadata(&fd).map_err(Error::io_at("examine the file", path))?;
-        let wanted = round_up(how.reserve.max(found.len()).max(1));
+        let device = device::is_device(&found).then(|| device::length(&fd)).transpose();
+        let device = device.map_err(Error::io_at("find the length of the device", path))?;
+        if device == Some(0) {
+            let path = Box::new(path.to_path_buf());
+            return Err(Error::NotAStore { path, found: "a device without a medium" });
+        }
+        let wanted = device.unwrap_or_else(|| round_up(how.reserve.max(found.len()).max(1)));
         let floor = round_up((2 * found.len()).max(SMALLEST_RESERVE)).min(wanted);
         let writable = !how.read_only
             && match how.writable_map {
                 WritableMap::No => false,
+                // The file system that is found is that of the node.
+                WritableMap::WhereSafe if device.is_some() => false,
                 WritableMap::WhereSafe => rewrites_in_place(&fd),
                 WritableMap::Yes => true,
             };
         let map =
             reserve(&fd, wanted, floor, writable).map_err(Error::io_at("map the file", path))?;
         let path = fs::canonicalize(path).map_err(Error::io_at("resolve the path", path))?;
-        let id = FileId { device: found.dev(), inode: found.ino() };
-        let home = home(&found);
+        let (id, home) = (device::id_of(&found), home(&found));
         Ok(File {
             fd,
             map,
@@ -85,6 +94,7 @@ impl File {
             call_bytes: if how.large_calls { LARGE_CALL_BYTES } else { CALL_BYTES },
             backed: OnceLock::new(),
             path,
+            device,
             id,
             home,
             permitted: AtomicU64::new(0),
@@ -111,6 +121,9 @@ impl File {
     /// Gives every byte of the file a block: a copy of a store may have holes, and a store into a hole
     /// is a signal when the disk is full. False where that cannot be had; then calls are used.
     fn back(&self) -> bool {
+        if self.device.is_some() {
+            return true;
+        }
         let Ok(found) = metadata(&self.fd) else { return false };
         // Asked for more than there is, the file system would allocate all it has before it fails, and
         // leave nothing for others.
@@ -138,7 +151,14 @@ unsafe impl DataFile for File {
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(metadata(&self.fd)?.len())
+        match self.device {
+            Some(len) => Ok(len),
+            None => Ok(metadata(&self.fd)?.len()),
+        }
+    }
+
+    fn is_fixed(&self) -> bool {
+        self.device.is_some()
     }
 
     fn write_at(&self, at: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
@@ -171,7 +191,7 @@ unsafe impl DataFile for File {
     }
 
     fn truncate(&self, new_len: u64) -> io::Result<()> {
-        if new_len >= self.len()? {
+        if self.is_fixed() || new_len >= self.len()? {
             return Ok(());
         }
         set_len(self.fd.as_raw_fd(), new_len)
@@ -292,6 +312,10 @@ unsafe impl DataFile for File {
     /// Length and time of the last change of anything: programs that restore files set other times back, and
     /// nobody can set this one.
     fn stamp(&self) -> Option<u64> {
+        if self.is_fixed() {
+            // The node knows nothing of what is written to its device.
+            return None;
+        }
         let found = metadata(&self.fd).ok()?;
         let (seconds, rest) = (found.ctime() as u64, found.ctime_nsec() as u64);
         Some(home_of(&[found.len(), seconds, rest]))
@@ -370,8 +394,25 @@ fn is_size_refused(error: &io::Error) -> bool {
 /// Opens a regular file; anything else is refused before it is opened, because opening a device
 /// or a pipe can have effects or block.
 pub(super) fn open_regular(path: &Path, flags: i32, mode: u32) -> Result<OwnedFd> {
+    open_checked(path, flags, mode, refuse_special)
+}
+
+/// As [`open_regular`], of a data file: a block device will do.
+pub(super) fn open_store(path: &Path, flags: i32, mode: u32) -> Result<OwnedFd> {
+    open_checked(path, flags, mode, |path, found| match device::is_device(found) {
+        true => Ok(()),
+        false => refuse_special(path, found),
+    })
+}
+
+fn open_checked(
+    path: &Path,
+    flags: i32,
+    mode: u32,
+    refuse: impl Fn(&Path, &fs::Metadata) -> Result<()>,
+) -> Result<OwnedFd> {
     match fs::metadata(path) {
-        Ok(found) => refuse_special(path, &found)?,
+        Ok(found) => refuse(path, &found)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(Error::io_at("open the file", path)(error)),
     }
@@ -385,7 +426,7 @@ pub(super) fn open_regular(path: &Path, flags: i32, mode: u32) -> Result<OwnedFd
     // SAFETY: the descriptor was opened by the line above and nobody else knows it.
     let fd = unsafe { OwnedFd::from_raw_fd(opened as RawFd) };
     let found = metadata(&fd).map_err(Error::io_at("examine the file", path))?;
-    refuse_special(path, &found)?;
+    refuse(path, &found)?;
     Ok(fd)
 }
 
@@ -412,6 +453,9 @@ pub(super) fn metadata(fd: &OwnedFd) -> io::Result<fs::Metadata> {
 /// files are given to new ones, so the time of birth goes with them; the device's number may differ
 /// from mount to mount, so it counts only where there is no such time.
 pub(super) fn home(found: &fs::Metadata) -> u64 {
+    if device::is_device(found) {
+        return device::home(found);
+    }
     let born = found.created().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
     match born {
         Some(born) => home_of(&[found.ino(), born.as_secs(), u64::from(born.subsec_nanos())]),

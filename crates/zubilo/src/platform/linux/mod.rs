@@ -1,7 +1,8 @@
-//! Linux: `file` is the data file and its map, `claim` its locks, `mount` whether anybody can write it, `lock` the primitives of the lock file, `futex` sleeping on a word of it,
+//! Linux: `file` is the data file and its map, `claim` its locks, `device` what is different where it is a block device, `mount` whether anybody can write it, `lock` the primitives of the lock file, `futex` sleeping on a word of it,
 //! `memory` anonymous memory, `limit` how much of it there may be, `process` facts about processes, `thread` threads of the store. Every call that can be interrupted goes through [`retry`].
 
 mod claim;
+mod device;
 mod file;
 mod futex;
 mod limit;

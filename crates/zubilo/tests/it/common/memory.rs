@@ -4,7 +4,7 @@
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use zubilo::platform::{Advice, DataFile, FileId};
 use zubilo::{Env, Options};
@@ -21,6 +21,8 @@ struct Memory {
     writes: AtomicU64,
     /// Changes of bytes or length so far.
     changes: AtomicU64,
+    /// As long as it is: a block device.
+    fixed: AtomicBool,
 }
 
 // SAFETY: the bytes are reached by the engine, which orders its own accesses as for a real file.
@@ -62,10 +64,18 @@ impl MemoryFile {
             flushes: AtomicU64::new(0),
             writes: AtomicU64::new(0),
             changes: AtomicU64::new(1),
+            fixed: AtomicBool::new(false),
         }));
         file.set_len(bytes.len() as u64);
         // SAFETY: `set_len` made these bytes usable.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), file.0.base, bytes.len()) };
+        file
+    }
+
+    /// As a block device: its length does not change.
+    pub(crate) fn fixed(bytes: &[u8]) -> MemoryFile {
+        let file = MemoryFile::with_reserve(bytes, bytes.len());
+        file.0.fixed.store(true, Ordering::SeqCst);
         file
     }
 
@@ -207,9 +217,13 @@ unsafe impl DataFile for MemoryFile {
         Ok(())
     }
 
+    fn is_fixed(&self) -> bool {
+        self.0.fixed.load(Ordering::SeqCst)
+    }
+
     fn truncate(&self, new_len: u64) -> io::Result<()> {
         self.call()?;
-        if new_len < self.0.len.load(Ordering::SeqCst) {
+        if !self.is_fixed() && new_len < self.0.len.load(Ordering::SeqCst) {
             self.set_len(new_len);
         }
         Ok(())
