@@ -323,6 +323,8 @@ pub(crate) enum Variant {
     Map,
     /// Pages never written through a writable map.
     Calls,
+    /// With a redo log.
+    Log,
     /// Through the C interface of LMDB, from a library loaded at run time.
     Foreign,
     /// SQLite's rollback journal.
@@ -354,6 +356,7 @@ const fn entry(name: &'static str, what: &'static str) -> Entry {
 pub(crate) const ENTRIES: &[Entry] = &[
     entry("zubilo", "Zubilo, Rust API"),
     entry("zubilo-calls", "Zubilo, Rust API, no writable map"),
+    entry("zubilo-log", "Zubilo, Rust API, redo log of 8 MiB (experimental)"),
     entry("zubilo-c", "Zubilo through LMDB's C interface"),
     entry("lmdb", "LMDB"),
     entry("lmdb-map", "LMDB, writable map"),
@@ -379,6 +382,7 @@ macro_rules! with_engine {
         match $name {
             "zubilo" => Some($serve::<peers::zubilo::Zubilo>(Variant::Plain, $($arg),*)),
             "zubilo-calls" => Some($serve::<peers::zubilo::Zubilo>(Variant::Calls, $($arg),*)),
+            "zubilo-log" => Some($serve::<peers::zubilo::Zubilo>(Variant::Log, $($arg),*)),
             "zubilo-c" => Some($serve::<peers::lmdb::Lmdb>(Variant::Foreign, $($arg),*)),
             "lmdb" => Some($serve::<peers::lmdb::Lmdb>(Variant::Plain, $($arg),*)),
             "lmdb-map" => Some($serve::<peers::lmdb::Lmdb>(Variant::Map, $($arg),*)),

@@ -2,7 +2,8 @@
 //!
 //! SYNC `Durability::Sync`, LAZY `Durability::LAZY`, NOSYNC and VOLATILE `Durability::NoSync`: the
 //! options of these names, everything else by default. `zubilo-calls` writes by system calls where
-//! the default is a writable map: without flushes.
+//! the default is a writable map: without flushes. `zubilo-log` has a redo log of 8 MiB, which is used in SYNC
+//! only.
 
 use std::path::Path;
 
@@ -50,7 +51,14 @@ impl Engine for Zubilo {
             let reason = "where flushes follow, pages are written by calls anyway: see zubilo";
             return Err(Fault::Absent(reason.into()));
         }
+        let log = variant == Variant::Log;
+        if log && class != Class::Sync {
+            return Err(Fault::Absent("only durable commits go to the redo log".into()));
+        }
         let mut options = Options::new().durability(durability);
+        if log {
+            options = options.redo_log(8 << 20);
+        }
         if calls {
             options = options.writable_map(false);
         }
@@ -62,7 +70,14 @@ impl Engine for Zubilo {
             version: option_env!("ARENA_COMMIT").map_or(env!("CARGO_PKG_VERSION").into(), |c| {
                 format!("{} at {c}", env!("CARGO_PKG_VERSION"))
             }),
-            settings: format!("{durability:?}{}", if calls { ", no writable map" } else { "" }),
+            settings: format!(
+                "{durability:?}{}",
+                match variant {
+                    Variant::Calls => ", no writable map",
+                    Variant::Log => ", redo log of 8 MiB",
+                    _ => "",
+                }
+            ),
             why: "the option of the class's name; defaults otherwise".into(),
         };
         Ok((Zubilo { env, handles: Vec::new() }, about))
