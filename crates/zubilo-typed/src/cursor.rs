@@ -12,6 +12,36 @@ use crate::error::Result;
 use crate::iter::decoded;
 
 /// A position in a table that does not change meanwhile.
+///
+/// ```
+/// use std::cmp::Ordering;
+/// use zubilo_typed::Table;
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const SQUARES: Table<u32, u32> = Table::new("squares");
+/// env.try_update(|txn| {
+///     let mut squares = SQUARES.open_mut(txn)?;
+///     (0..100).try_for_each(|n| squares.put(n, n * n))
+/// })?;
+/// let read = env.read()?;
+/// let squares = SQUARES.open(&read)?;
+/// let mut cursor = squares.cursor();
+/// assert_eq!(cursor.seek(10)?, Some((10, 100)));
+/// assert_eq!(cursor.prev()?, Some((9, 81)));
+/// let mut other = cursor.clone();
+/// other.next()?;
+/// assert_eq!(cursor.compare(&other)?, Some(Ordering::Less));
+/// // To go on later, in another transaction.
+/// let mut place = cursor.park()?;
+/// other.park_into(&mut place)?;
+/// drop(read);
+/// let read = env.read()?;
+/// assert_eq!(SQUARES.open(&read)?.resume(&place)?.next()?, Some((11, 121)));
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub struct Cursor<'t, K, V> {
     inner: zubilo::Cursor<'t>,
     types: PhantomData<fn() -> (K, V)>,
@@ -19,6 +49,33 @@ pub struct Cursor<'t, K, V> {
 
 /// A position in a table of the write transaction, through which the table can be changed. What it
 /// gives lives until the next call.
+///
+/// ```
+/// use zubilo::PutFlags;
+/// use zubilo_typed::Table;
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const STOCK: Table<&str, u32> = Table::new("stock");
+/// let mut txn = env.write()?;
+/// let mut stock = STOCK.open_mut(&mut txn)?;
+/// let mut cursor = stock.cursor_mut()?;
+/// assert!(cursor.put("nails", 500, PutFlags::NO_OVERWRITE)?);
+/// cursor.put("screws", 70, PutFlags::APPEND)?;
+/// cursor.put_current(80)?;
+/// assert_eq!(cursor.prev()?, Some(("nails", 500)));
+/// assert!(cursor.delete()?);
+/// // It stands before the record that followed.
+/// assert_eq!(cursor.next()?, Some(("screws", 80)));
+/// assert!(cursor.delete_key()?);
+/// let place = cursor.park()?;
+/// drop(cursor);
+/// stock.put("tacks", 3)?;
+/// assert_eq!(stock.resume(&place)?.next()?, Some(("tacks", 3)));
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub struct WriteCursor<'t, K, V> {
     inner: zubilo::WriteCursor<'t>,
     types: PhantomData<fn() -> (K, V)>,

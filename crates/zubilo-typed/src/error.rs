@@ -3,9 +3,48 @@
 use std::fmt;
 
 /// Result of operations on typed tables.
+///
+/// ```
+/// use zubilo_typed::{Result, Table};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const STOCK: Table<&str, u32> = Table::new("stock");
+///
+/// fn sell(txn: &mut zubilo::WriteTxn, what: &str) -> Result<bool> {
+///     let mut stock = STOCK.open_mut(txn)?;
+///     match stock.get(what)? {
+///         Some(count) if count > 0 => stock.put(what, count - 1).map(|()| true),
+///         _ => Ok(false),
+///     }
+/// }
+/// assert!(!env.try_update(|txn| sell(txn, "nails"))?);
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What can go wrong.
+///
+/// ```
+/// use zubilo_typed::{Error, Table};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const OLD: Table<&str, u32> = Table::new("stock");
+/// const NEW: Table<&str, u64> = Table::new("stock");
+/// env.try_update(|txn| OLD.open_mut(txn)?.put("nails", 500))?;
+/// match NEW.open(&env.read()?) {
+///     Err(Error::Types { found: Some(found), wanted, .. }) => {
+///         assert_eq!((found.as_str(), wanted.as_str()), ("table<str, u32>", "table<str, u64>"));
+///     }
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -122,6 +122,24 @@ impl<K: Value, V: Value> DoubleEndedIterator for Records<'_, K, V> {
 impl<K: Value, V: Value> FusedIterator for Records<'_, K, V> {}
 
 /// Iterator over the values of one key in their order, from both ends.
+///
+/// ```
+/// use zubilo_typed::{Multimap, Result};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const TAGS: Multimap<&str, u32> = Multimap::new("tags");
+/// let mut txn = env.write()?;
+/// let mut tags = TAGS.open_mut(&mut txn)?;
+/// [30, 10, 20].iter().try_for_each(|article| tags.insert("rust", *article).map(drop))?;
+/// let mut articles = tags.get("rust")?;
+/// assert_eq!(articles.remaining(), 3);
+/// assert_eq!(articles.next_back().transpose()?, Some(30));
+/// assert_eq!(articles.collect::<Result<Vec<_>>>()?, [10, 20]);
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 #[must_use = "iterators read nothing until they are advanced"]
 pub struct Values<'t, V> {
     inner: zubilo::ValueIter<'t>,

@@ -11,6 +11,22 @@ use crate::methods::{counting, figures, map_like, of_a_key, reading, writing};
 
 /// A table with many values under a key, as a read transaction sees it. What it gives lives as long
 /// as the transaction.
+///
+/// ```
+/// use zubilo_typed::{Multimap, Result};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const TAGS: Multimap<&str, u32> = Multimap::new("tags");
+/// env.try_update(|txn| TAGS.open_mut(txn)?.insert("rust", 7))?;
+/// let read = env.read()?;
+/// let tags = TAGS.open(&read)?;
+/// assert_eq!((tags.count("rust")?, tags.first_of("rust")?), (1, Some(7)));
+/// assert_eq!(tags.iter().collect::<Result<Vec<_>>>()?, [("rust", 7)]);
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub struct ReadMultimap<'t, K, V> {
     pub(crate) inner: zubilo::ReadTable<'t>,
     types: PhantomData<fn() -> (K, V)>,
@@ -18,6 +34,26 @@ pub struct ReadMultimap<'t, K, V> {
 
 /// A table with many values under a key, in the hands of the write transaction. What it gives lives
 /// until the next change.
+///
+/// ```
+/// use zubilo_typed::Multimap;
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const TAGS: Multimap<&str, u32> = Multimap::new("tags");
+/// let mut txn = env.write()?;
+/// let mut tags = TAGS.open_mut(&mut txn)?;
+/// assert!(tags.insert("rust", 7)?);
+/// // Each value is there once.
+/// assert!(!tags.insert("rust", 7)?);
+/// tags.insert("rust", 8)?;
+/// assert!(tags.delete("rust", 7)?);
+/// assert!(tags.delete_all("rust")?);
+/// assert!(tags.is_empty());
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub struct WriteMultimap<'t, K, V> {
     pub(crate) inner: zubilo::WriteTable<'t>,
     types: PhantomData<fn() -> (K, V)>,

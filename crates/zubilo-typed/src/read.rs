@@ -10,6 +10,23 @@ use crate::iter::{Records, encoded_prefix, encoded_range};
 use crate::methods::{counting, figures, map_like, reading};
 
 /// A table as a read transaction sees it. What it gives lives as long as the transaction.
+///
+/// ```
+/// use zubilo_typed::Table;
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const STOCK: Table<&str, u32> = Table::new("stock");
+/// env.try_update(|txn| STOCK.open_mut(txn)?.put("nails", 500))?;
+/// let read = env.read()?;
+/// let stock = STOCK.open(&read)?;
+/// assert_eq!(stock.get("nails")?, Some(500));
+/// assert_eq!(stock.get_many(&["screws", "nails"])?, [None, Some(500)]);
+/// assert_eq!(stock.range("a"..="m").count(), 0);
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub struct ReadTable<'t, K, V> {
     pub(crate) inner: zubilo::ReadTable<'t>,
     types: PhantomData<fn() -> (K, V)>,

@@ -325,6 +325,25 @@ pub struct Multimap<K, V> {
 }
 
 /// A table that the running write transaction has opened.
+///
+/// ```
+/// use zubilo_typed::{Multimap, Table};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const PEOPLE: Table<u32, &str> = Table::new("people");
+/// const BY_NAME: Multimap<&str, u32> = Multimap::new("people by name");
+/// let mut txn = env.write()?;
+/// let (people, by_name) = (PEOPLE.handle(&mut txn)?, BY_NAME.handle(&mut txn)?);
+/// for (id, name) in [(7, "Ada"), (8, "Bo"), (9, "Ada")] {
+///     people.at(&mut txn)?.put(id, name)?;
+///     by_name.at(&mut txn)?.insert(name, id)?;
+/// }
+/// assert_eq!(by_name.at(&mut txn)?.count("Ada")?, 2);
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub struct Handle<T> {
     id: TableId,
     of: PhantomData<fn() -> T>,

@@ -11,6 +11,25 @@ use crate::iter::{Records, decoded, encoded_prefix, encoded_range};
 use crate::methods::{counting, figures, map_like, writing};
 
 /// A table as the write transaction sees and changes it. What it gives lives until the next change.
+///
+/// ```
+/// use zubilo_typed::Table;
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const STOCK: Table<&str, u32> = Table::new("stock");
+/// let mut txn = env.write()?;
+/// let mut stock = STOCK.open_mut(&mut txn)?;
+/// stock.put("nails", 500)?;
+/// assert!(!stock.insert("nails", 1)?);
+/// stock.retain(|_, count| count > 0)?;
+/// assert_eq!(stock.pop_first()?, Some(("nails".to_string(), 500)));
+/// assert!(!stock.delete("nails")?);
+/// txn.commit()?;
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub struct WriteTable<'t, K, V> {
     pub(crate) inner: zubilo::WriteTable<'t>,
     types: PhantomData<fn() -> (K, V)>,

@@ -8,9 +8,40 @@ use std::path::PathBuf;
 use crate::num::{PageNo, TxnId};
 
 /// Result of the store's operations.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// fn count(env: &zubilo::Env, table: &str) -> zubilo::Result<u64> {
+///     Ok(env.read()?.table(table)?.len())
+/// }
+/// assert!(count(&env, "missing").is_err());
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What can go wrong.
+///
+/// ```
+/// use zubilo::Error;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// match env.read()?.table("missing") {
+///     Ok(table) => println!("{} records", table.len()),
+///     Err(Error::NoSuchTable) => println!("nothing yet"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

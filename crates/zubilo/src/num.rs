@@ -4,10 +4,37 @@
 use std::fmt;
 
 /// Number of a page in the data file; its byte offset is the number times the page size.
+///
+/// ```
+/// use zubilo::{Error, PageNo};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let error = Error::Corrupted { page: PageNo(7), reason: "a wrong checksum" };
+/// assert!(error.to_string().contains("page 7"));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct PageNo(pub u64);
 
 /// Number of a transaction. Commits of one store are numbered without repeats, upwards.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let before = env.read()?.id();
+/// let commit = env.write()?.commit()?;
+/// assert!(commit >= before);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TxnId(pub u64);
 

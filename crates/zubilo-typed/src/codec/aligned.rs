@@ -10,6 +10,23 @@ use crate::error::{Result, bad};
 /// Plain data as a value, or with `Aligned<[T]>` a slice of it: a reference into the store is given,
 /// nothing is copied. The bytes are those of the memory, so a store is refused on a machine of the
 /// other byte order; what the fields mean is not noted: see [`version`](crate::Table::version).
+///
+/// ```
+/// use zubilo_typed::{Aligned, Table};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const VECTORS: Table<u32, Aligned<[f32]>> = Table::new("vectors");
+/// let mut txn = env.write()?;
+/// let mut vectors = VECTORS.open_mut(&mut txn)?;
+/// vectors.put(7, &[0.5, 1.5])?;
+/// // A slice of floats in the store.
+/// let sum: f32 = vectors.get(7)?.unwrap_or_default().iter().sum();
+/// assert_eq!(sum, 2.0);
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub struct Aligned<T: ?Sized>(PhantomData<fn() -> Box<T>>);
 
 const BYTE_ORDER: &str = if cfg!(target_endian = "little") { "le" } else { "be" };

@@ -24,6 +24,22 @@ pub use postcard::Postcard;
 pub use prefix::Prefix;
 
 /// What can be filled in place: see [`WriteTable::reserve`](crate::WriteTable::reserve).
+///
+/// ```
+/// use zubilo_typed::Table;
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const FILES: Table<&str, &[u8]> = Table::new("files");
+/// let mut txn = env.write()?;
+/// let mut files = FILES.open_mut(&mut txn)?;
+/// // For byte strings the room is bytes.
+/// files.reserve("zeros and a one", 100)?[99] = 1;
+/// assert_eq!(files.get("zeros and a one")?.map(<[u8]>::len), Some(100));
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub trait Reserve: Value {
     /// The room: bytes, or numbers.
     type Room: ?Sized;
@@ -36,6 +52,53 @@ pub trait Reserve: Value {
 }
 
 /// What can be stored as a value.
+///
+/// ```
+/// use zubilo_typed::{Result, Table, Value};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// /// A colour in three bytes.
+/// struct Colour([u8; 3]);
+///
+/// impl Value for Colour {
+///     type Input<'a> = &'a Colour;
+///     type View<'a> = Colour;
+///     type Owned = Colour;
+///     const WIDTH: Option<usize> = Some(3);
+///
+///     fn tag(into: &mut String) {
+///         into.push_str("colour");
+///     }
+///
+///     fn encode(input: &Colour, into: &mut Vec<u8>) -> Result<()> {
+///         into.extend_from_slice(&input.0);
+///         Ok(())
+///     }
+///
+///     fn decode(bytes: &[u8]) -> Result<Colour> {
+///         let error = zubilo_typed::Error::Decode { ty: "colour", reason: "not three bytes" };
+///         Ok(Colour(bytes.try_into().map_err(|_| error)?))
+///     }
+///
+///     fn input(owned: &Colour) -> &Colour {
+///         owned
+///     }
+///
+///     fn own(view: Colour) -> Colour {
+///         view
+///     }
+/// }
+///
+/// const COLOURS: Table<&str, Colour> = Table::new("colours");
+/// let mut txn = env.write()?;
+/// let mut colours = COLOURS.open_mut(&mut txn)?;
+/// colours.put("red", &Colour([255, 0, 0]))?;
+/// assert_eq!(colours.get("red")?.map(|colour| colour.0[0]), Some(255));
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored in a typed table",
     label = "not a value of typed tables",
@@ -79,6 +142,31 @@ pub trait Value: 'static {
 }
 
 /// What can be a key, or one of many values of a key: sorted, the table keeps the order of the type.
+///
+/// ```
+/// use zubilo_typed::{Key, Table, Value};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// /// Works for tables of any type of keys.
+/// fn smallest<K: Key, V: Value>(
+///     table: &Table<K, V>,
+///     txn: &zubilo::ReadTxn,
+/// ) -> zubilo_typed::Result<Option<K::Owned>> {
+///     Ok(table.open(txn)?.first()?.map(|(key, _)| K::own(key)))
+/// }
+///
+/// const TEMPERATURES: Table<f64, &str> = Table::new("temperatures");
+/// env.try_update(|txn| {
+///     let mut table = TEMPERATURES.open_mut(txn)?;
+///     table.put(36.6, "a human")?;
+///     table.put(-273.15, "nothing")
+/// })?;
+/// assert_eq!(smallest(&TEMPERATURES, &env.read()?)?, Some(-273.15));
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a key, or one of many values of a key",
     label = "not a key of typed tables",
@@ -91,10 +179,56 @@ pub trait Key: Value {
 
 /// A key whose encodings, compared byte by byte, have the order of its values: every one but
 /// [`Native`]. It can be the last part of a tuple.
+///
+/// ```
+/// use zubilo_typed::{ByteOrdered, Part, Table};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// /// Tables by tenant, with keys of their own.
+/// fn of_tenants<K: ByteOrdered>() -> Table<(u32, K), &'static str>
+/// where
+///     (u32, K): zubilo_typed::Key,
+/// {
+///     Table::named("by tenant")
+/// }
+/// let table = of_tenants::<&str>();
+/// env.try_update(|txn| table.open_mut(txn)?.put((7, "key"), "value"))?;
+/// assert_eq!(table.open(&env.read()?)?.prefix((7,)).count(), 1);
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub trait ByteOrdered: Key {}
 
 /// What can be any part of a tuple: it has an encoding that tells its own end and keeps the order
 /// also when something follows.
+///
+/// ```
+/// use zubilo_typed::{Key, Part, Prefix, Table};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// /// How many keys begin with this part?
+/// fn count<A: Part, B>(
+///     table: &Table<(A, B), u32>,
+///     txn: &zubilo::ReadTxn,
+///     first: A::Input<'_>,
+/// ) -> zubilo_typed::Result<usize>
+/// where
+///     (A, B): Key,
+///     for<'a> (A::Input<'a>,): Prefix<(A, B)>,
+/// {
+///     Ok(table.open(txn)?.prefix((first,)).count())
+/// }
+///
+/// const PLACES: Table<(&str, &str), u32> = Table::new("places");
+/// env.try_update(|txn| PLACES.open_mut(txn)?.put(("fr", "Lyon"), 522_250))?;
+/// assert_eq!(count(&PLACES, &env.read()?, "fr")?, 1);
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a part of a key that others follow",
     label = "not a part of keys",

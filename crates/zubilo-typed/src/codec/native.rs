@@ -11,6 +11,22 @@ use super::{Key, Value};
 use crate::error::Result;
 
 /// A `u32` or `u64` in a table of [`KeyOrder::Integer`], little-endian.
+///
+/// ```
+/// use zubilo_typed::{Native, Table};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const NUMBERS: Table<Native<u64>, &str> = Table::new("numbers");
+/// let mut txn = env.write()?;
+/// let mut numbers = NUMBERS.open_mut(&mut txn)?;
+/// numbers.put(256, "more")?;
+/// numbers.put(1, "less")?;
+/// assert_eq!(numbers.first()?, Some((1, "less")));
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub struct Native<T>(PhantomData<fn() -> T>);
 
 macro_rules! native {

@@ -10,6 +10,28 @@ use crate::error::{Error, Result, bad};
 
 /// A serde type as a value. Postcard writes no names of fields: a changed type reads old values
 /// wrongly or not at all. Give the definition another [`version`](crate::Table::version) then.
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use zubilo_typed::{Postcard, Table};
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// #[derive(Serialize, Deserialize)]
+/// struct Person {
+///     name: String,
+///     friends: Vec<u32>,
+/// }
+///
+/// const PEOPLE: Table<u32, Postcard<Person>> = Table::new("people");
+/// let mut txn = env.write()?;
+/// let mut people = PEOPLE.open_mut(&mut txn)?;
+/// people.put(7, &Person { name: "Ada".to_string(), friends: vec![8, 9] })?;
+/// assert_eq!(people.get(7)?.map(|person| person.friends.len()), Some(2));
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub struct Postcard<T>(PhantomData<fn() -> T>);
 
 impl<T: Serialize + DeserializeOwned + 'static> Value for Postcard<T> {

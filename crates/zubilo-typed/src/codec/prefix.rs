@@ -5,6 +5,27 @@ use crate::error::Result;
 
 /// What a key of type `K` can begin with: for strings and byte strings the same, for a tuple a
 /// tuple of its first parts, one to all but the last.
+///
+/// ```
+/// use zubilo_typed::Table;
+///
+/// # fn f(env: &zubilo::Env) -> zubilo_typed::Result<()> {
+/// const WORDS: Table<&str, u32> = Table::new("words");
+/// const PLACES: Table<(&str, u32, u32), &str> = Table::new("places");
+/// let mut txn = env.write()?;
+/// let mut words = WORDS.open_mut(&mut txn)?;
+/// words.put("apple", 1)?;
+/// words.put("apricot", 2)?;
+/// assert_eq!(words.prefix("ap").count(), 2);
+/// let mut places = PLACES.open_mut(&mut txn)?;
+/// places.put(("fr", 69, 1), "Lyon")?;
+/// places.put(("fr", 13, 1), "Marseille")?;
+/// assert_eq!((places.prefix(("fr",)).count(), places.prefix(("fr", 69)).count()), (2, 1));
+/// # Ok(())
+/// # }
+/// # let dir = tempfile::tempdir().unwrap();
+/// # f(&zubilo::Options::new().open(dir.path().join("store")).unwrap()).unwrap();
+/// ```
 pub trait Prefix<K: Key> {
     /// Appends the bytes with which the encodings of these keys begin.
     fn encode_prefix(self, into: &mut Vec<u8>) -> Result<()>;

@@ -13,6 +13,20 @@ use super::EnvInner;
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// What this process has done with a store since it opened it: see [`Env::counters`](crate::Env::counters).
+        ///
+        /// ```
+        /// # let dir = tempfile::tempdir().unwrap();
+        /// # let path = dir.path().join("store");
+        /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+        /// # let env = zubilo::Options::new().open(path)?;
+        /// let before = env.counters();
+        /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+        /// let done = env.counters().since(&before);
+        /// println!("{} pages copied, {} bytes written", done.pages_copied, done.bytes_written);
+        /// # Ok(())
+        /// # }
+        /// # show(&path).unwrap();
+        /// ```
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct EnvCounters {

@@ -12,6 +12,20 @@ use super::{EnvInner, checkpoint::MetaLock, metas};
 use crate::shared::Word;
 
 /// A live read transaction, in any process.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let read = env.read()?;
+/// let readers = env.readers();
+/// assert_eq!((readers.len(), readers[0].pid), (1, std::process::id()));
+/// assert_eq!((readers[0].txn, readers[0].lag), (read.id(), 0));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReaderInfo {
@@ -34,6 +48,19 @@ pub struct ReaderInfo {
 
 /// A meta page whose bytes are not those that were written there. That of a write which was cut off, as
 /// by a power cut, is none.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// for meta in env.info()?.damaged_metas {
+///     println!("meta {}: {} bad sectors, rebuilt: {}", meta.page, meta.sectors, meta.is_rebuilt);
+/// }
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DamagedMeta {
@@ -69,6 +96,21 @@ impl std::fmt::Display for DamagedMeta {
 }
 
 /// A meta page of a store and the commit that it names, see [`Env::stored_commits`](crate::Env::stored_commits).
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// use zubilo::{Env, Options};
+///
+/// # Options::new().open(path)?.close()?;
+/// for commit in Env::stored_commits(path)? {
+///     println!("meta page {}: {:?}, {}, {} bytes", commit.page, commit.txn, commit.state, commit.used_len);
+/// }
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredCommit {
@@ -84,6 +126,20 @@ pub struct StoredCommit {
 
 /// What a look at its meta tells of a commit. All but the newest one that is on disk may have lost pages to later
 /// commits: only a full check ([`Env::check`](crate::Env::check)) of a store opened at it tells whether it is whole.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// use zubilo::{CommitState, Env, Options};
+///
+/// # Options::new().open(path)?.close()?;
+/// let commits = Env::stored_commits(path)?;
+/// assert!(commits.iter().any(|commit| commit.state == CommitState::OnDisk));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommitState {
@@ -115,6 +171,20 @@ impl std::fmt::Display for CommitState {
 }
 
 /// State and size of a store.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let info = env.info()?;
+/// assert_eq!(info.page_size, env.page_size());
+/// assert!(info.used_len <= info.file_len && info.readers.is_empty());
+/// println!("commit {}, {} of {} bytes in use", info.newest, info.used_len, info.file_len);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EnvInfo {

@@ -9,6 +9,20 @@ use super::EnvInner;
 use super::options::Options;
 
 /// How much a message matters; the greater, the less.
+///
+/// ```
+/// use zubilo::{Level, Options};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// let env = Options::new()
+///     .logger(Level::Warn, |level, message| eprintln!("{level:?}: {message}"))
+///     .open(path)?;
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Level {

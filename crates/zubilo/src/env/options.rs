@@ -8,6 +8,23 @@ use crate::env::slow::SlowReaders;
 use crate::num::TxnId;
 
 /// What a commit promises when it returns.
+///
+/// ```
+/// use zubilo::{Durability, Options};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// // A power cut takes what the last second, or the last 4 MiB, had committed.
+/// let lazily = Durability::Lazy { sync_bytes: 4 << 20, sync_period: std::time::Duration::from_secs(1) };
+/// let env = Options::new().durability(lazily).open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// // Now it does not.
+/// env.sync()?;
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {
@@ -40,6 +57,22 @@ impl Durability {
 }
 
 /// Bounds and steps of the file's size.
+///
+/// ```
+/// use zubilo::{Error, Geometry, Options};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// let mut geometry = Geometry::default();
+/// geometry.upper = 1 << 20;
+/// let env = Options::new().geometry(geometry).open(path)?;
+/// let full = env.update(|txn| txn.table_or_create("t")?.put("key", vec![7; 2 << 20]));
+/// assert!(matches!(full, Err(Error::MapFull { .. })));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Geometry {
@@ -63,6 +96,20 @@ impl Default for Geometry {
 }
 
 /// How the store is checked in the background.
+///
+/// ```
+/// use std::time::Duration;
+/// use zubilo::{Options, Scrub};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// let daily = Scrub { bytes_per_second: 8 << 20, period: Duration::from_secs(24 * 3600) };
+/// let env = Options::new().scrub(daily).open(path)?;
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrub {
     /// Bytes of tree pages read a second, at most.
@@ -72,6 +119,18 @@ pub struct Scrub {
 }
 
 /// When page checksums are verified by readers (the last commit is verified at open anyway).
+///
+/// ```
+/// use zubilo::{Options, VerifyReads};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// let env = Options::new().verify_reads(VerifyReads::FirstTouch).open(path)?;
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyReads {
@@ -87,6 +146,20 @@ pub enum VerifyReads {
 pub(crate) const DEFAULT_RESERVE: u64 = 1 << 40;
 
 /// Options of [`Env::open`](crate::Env::open), with defaults that need no thought.
+///
+/// ```
+/// use zubilo::{Durability, Options};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// let options = Options::new().page_size(8192).durability(Durability::LAZY).max_readers(500);
+/// let env = options.open(path)?;
+/// assert_eq!(env.page_size(), 8192);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Options {

@@ -8,6 +8,23 @@ use super::info::ReaderInfo;
 use super::options::Options;
 
 /// A reader that holds back pages which a writer needs: see [`Options::on_slow_reader`].
+///
+/// ```
+/// use zubilo::{Options, SlowReader, SlowReaderAction};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// let decide = |slow: &SlowReader| match slow.reader.is_parked {
+///     true => SlowReaderAction::Expire,
+///     false if slow.tries < 100 && slow.held_bytes > 1 << 30 => SlowReaderAction::Retry,
+///     false => SlowReaderAction::GiveUp,
+/// };
+/// let env = Options::new().on_slow_reader(decide).open(path)?;
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlowReader {
@@ -20,6 +37,18 @@ pub struct SlowReader {
 }
 
 /// What is to be done about a slow reader.
+///
+/// ```
+/// use zubilo::{Options, SlowReaderAction};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// let env = Options::new().on_slow_reader(|_| SlowReaderAction::GiveUp).open(path)?;
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SlowReaderAction {

@@ -50,6 +50,20 @@ enum State<T, E> {
 }
 
 /// The end of a change that [`Env::update_async`](crate::Env::update_async) has queued.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let done: zubilo::Update<()> = env.update_async(|txn| txn.table_or_create("t")?.put("key", "value"));
+/// // Any executor can await it; the change is on its way already.
+/// drop(done);
+/// env.close()?;
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[must_use = "nobody is told whether the change succeeds"]
 pub struct Update<T, E = Error> {
     state: Arc<Mutex<State<T, E>>>,

@@ -29,6 +29,21 @@ use later::Update;
 use owner::Owner;
 
 /// An open store. Clones are handles on the same store; the last one closes it.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// // Clones are handles on the same store, for other threads.
+/// let other = env.clone();
+/// let thread = std::thread::spawn(move || other.read()?.table("t").map(|table| table.len()));
+/// assert_eq!(thread.join().unwrap()?, 1);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct Env {
     pub(crate) inner: Arc<EnvInner>,

@@ -16,6 +16,19 @@ use crate::tree::{Pages, Ref, RunRef, Snapshot, leaves};
 use crate::txn::{ReadTable, ReadTxn};
 
 /// How much of a store is in memory: see [`Env::residency`](crate::Env::residency).
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let found = env.residency(&mut |_, _| {})?;
+/// println!("{} of {} pages are in memory", found.resident, found.pages);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Residency {
@@ -26,6 +39,21 @@ pub struct Residency {
 }
 
 /// How something is brought into memory.
+///
+/// ```
+/// use zubilo::WarmUp;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let pages = env.warm_up_table::<&[u8]>("t", .., WarmUp::Wait, &mut |_, _| true)?;
+/// assert_eq!(pages, 1);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WarmUp {
     /// The system is asked to read it in the background; the call returns at once.

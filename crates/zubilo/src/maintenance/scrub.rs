@@ -16,6 +16,21 @@ use crate::platform::{self, Thread};
 use super::check::{self, CheckReport};
 
 /// What the last pass in the background found.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// // Nothing is checked in the background unless `Options::scrub` says so.
+/// match env.scrub_report() {
+///     Some(last) => println!("{} problems in pass {}", last.report.problems.len(), last.passes),
+///     None => println!("none has ended yet"),
+/// }
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ScrubReport {

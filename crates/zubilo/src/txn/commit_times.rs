@@ -7,6 +7,20 @@ use crate::num::TxnId;
 
 /// Where the time of a commit went, and what it wrote: see
 /// [`WriteTxn::commit_with_report`](crate::WriteTxn::commit_with_report).
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// txn.table_or_create("t")?.put("key", "value")?;
+/// let report = txn.commit_with_report()?;
+/// assert!(report.pages > 0 && report.flushes > 0 && report.flush <= report.whole());
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommitReport {

@@ -14,6 +14,24 @@ use super::view::ViewTable;
 use super::write_table::WriteTable;
 
 /// Both bounds of a range of keys; what `range`, `estimate_len` and `split` take.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| {
+///     let mut table = txn.table_or_create("t")?;
+///     (0..1000u32).try_for_each(|n| table.put(n.to_be_bytes(), "value"))
+/// })?;
+/// let read = env.read()?;
+/// let table = read.table("t")?;
+/// let parts: Vec<zubilo::KeyRange> = table.split::<&[u8]>(.., 3)?;
+/// assert_eq!(parts.into_iter().map(|part| table.range(part).count()).sum::<usize>(), 1000);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 pub type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 fn parts<'p, P: Pages<'p>>(

@@ -11,6 +11,22 @@ use super::write_table::WriteTable;
 
 /// A table, known beyond the transaction that opened it. Opening it in another spares the caller to
 /// repeat its options; it is not found when the table was dropped, renamed, or made anew.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let handle = env.read()?.handle("t")?;
+/// // In any later transaction, without its options.
+/// assert_eq!(env.read()?.open(&handle)?.len(), 1);
+/// let mut txn = env.write()?;
+/// assert_eq!(txn.open(&handle)?.len(), 1);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct TableHandle {
     name: Box<[u8]>,

@@ -137,6 +137,21 @@ impl<'t> WriteTable<'t> {
 }
 
 /// The place of a key in a table: see [`WriteTable::entry`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// let mut table = txn.table_or_create("t")?;
+/// assert_eq!(table.entry("key").or_insert("first")?, b"first");
+/// assert_eq!(table.entry("key").or_insert("second")?, b"first");
+/// assert_eq!(table.entry("key").remove()?.as_deref(), Some(&b"first"[..]));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[must_use = "an entry changes nothing by itself"]
 pub struct Entry<'e, 't, K> {
     table: &'e mut WriteTable<'t>,

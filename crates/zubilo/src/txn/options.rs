@@ -11,6 +11,25 @@ use crate::tree::desc::{FLAG_COUNTED, FLAG_DUPLICATES, FLAG_FIXED, ORDER_CUSTOM}
 use crate::tree::{Tree, TreeDesc, TreeOptions};
 
 /// How keys, or the values of one key, are sorted.
+///
+/// ```
+/// use zubilo::{KeyOrder, TableOptions};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// let hosts = TableOptions::new().key_order(KeyOrder::Reversed);
+/// let mut hosts = txn.table_or_create_with("hosts", &hosts)?;
+/// hosts.put("www.example.org", "1.2.3.4")?;
+/// hosts.put("example.com", "1.2.3.5")?;
+/// // Compared from their ends, so that these begin with the prefix.
+/// assert_eq!(hosts.prefix(".org").count(), 1);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum KeyOrder {
@@ -37,6 +56,24 @@ impl KeyOrder {
 }
 
 /// Options of a table, fixed when it is created.
+///
+/// ```
+/// use zubilo::TableOptions;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// let tags = TableOptions::new().duplicates();
+/// let mut tags = txn.table_or_create_with("tags", &tags)?;
+/// tags.put("rust", "article 1")?;
+/// tags.put("rust", "article 2")?;
+/// assert_eq!(tags.count("rust")?, 2);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone)]
 #[must_use]
 pub struct TableOptions {
@@ -79,6 +116,25 @@ impl fmt::Debug for TableOptions {
 }
 
 /// A comparison that callers give; a total order that never changes.
+///
+/// ```
+/// use zubilo::TableOptions;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let by_length = |a: &[u8], b: &[u8]| a.len().cmp(&b.len()).then(a.cmp(b));
+/// let options = TableOptions::new().compare_keys(by_length);
+/// let mut txn = env.write()?;
+/// let mut words = txn.table_or_create_with("words", &options)?;
+/// words.put("long", "")?;
+/// words.put("the", "")?;
+/// assert_eq!(words.first()?, Some((&b"the"[..], &b""[..])));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 pub trait Comparator: Fn(&[u8], &[u8]) -> Ordering + Send + Sync + 'static {}
 impl<F: Fn(&[u8], &[u8]) -> Ordering + Send + Sync + 'static> Comparator for F {}
 

@@ -14,6 +14,22 @@ use super::read::{OwnedValue, ReadTable, ReadTxn};
 use super::table::Iter;
 
 /// A table with a share of its read transaction: see [`ReadTxn::owned_table`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// struct Session {
+///     table: zubilo::OwnedTable,
+/// }
+/// let session = Session { table: env.read()?.into_shared().owned_table("t")? };
+/// assert_eq!(session.table.get("key")?.as_deref(), Some(&b"value"[..]));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 pub struct OwnedTable {
     txn: Arc<ReadTxn>,
     tree: Tree,
@@ -109,6 +125,19 @@ impl Clone for OwnedTable {
 }
 
 /// Iterator over records that keep their snapshot alive.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let mut records = env.read()?.into_shared().owned_table("t")?.iter();
+/// assert_eq!(records.next().transpose()?.expect("a record").key(), b"key");
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[must_use = "iterators read nothing until they are advanced"]
 pub struct OwnedIter {
     /// Borrows from `txn`; dropped first.
@@ -151,6 +180,20 @@ impl DoubleEndedIterator for OwnedIter {
 impl std::iter::FusedIterator for OwnedIter {}
 
 /// A record that keeps its snapshot alive.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let table = env.read()?.into_shared().owned_table("t")?;
+/// let records: Vec<zubilo::OwnedRecord> = table.iter().collect::<zubilo::Result<_>>()?;
+/// assert_eq!((records[0].key(), records[0].value()), (&b"key"[..], &b"value"[..]));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct OwnedRecord {
     key: OwnedValue,

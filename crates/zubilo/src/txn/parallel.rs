@@ -43,6 +43,22 @@ impl<'t> ReadTable<'t> {
 }
 
 /// The records of a range, for the threads of a pool: see [`ReadTable::par_range`].
+///
+/// ```
+/// use rayon::iter::ParallelIterator;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let read = env.read()?;
+/// let records = read.table("t")?.par_range::<&[u8]>(..)?;
+/// assert_eq!(records.count(), 1);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[must_use = "iterators read nothing until they are advanced"]
 pub struct ParRange<'t> {
     table: ReadTable<'t>,

@@ -9,6 +9,21 @@ use super::read::ReadTxn;
 /// its pages are not needed more urgently: who writes may expire it, by
 /// [`Env::expire_reader`](crate::Env::expire_reader), by a function for
 /// [slow readers](crate::Options::on_slow_reader), or by [bounds](crate::Options::expire_behind).
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let mut parked = env.read()?.park();
+/// let length = parked.with(|txn| Ok(txn.table("t")?.len()))?;
+/// assert_eq!(length, 1);
+/// assert!(!parked.is_expired());
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[must_use = "the snapshot ends when it is dropped"]
 pub struct ParkedRead {
     /// Nothing may be read of it before its pin was taken up.

@@ -22,6 +22,22 @@ use super::table::{
 /// A snapshot of the store. It can be used and sent everywhere, by many threads at once; what it
 /// reads stays as it is until it is dropped. While it lives, the pages of this one snapshot are
 /// not reused.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "old"))?;
+/// let read = env.read()?;
+/// env.update(|txn| txn.table("t")?.put("key", "new"))?;
+/// // A snapshot stays as it is.
+/// assert_eq!(read.table("t")?.get("key")?, Some(&b"old"[..]));
+/// assert_eq!(env.read()?.table("t")?.get("key")?, Some(&b"new"[..]));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[must_use = "the snapshot ends when it is dropped"]
 pub struct ReadTxn {
     env: Arc<EnvInner>,
@@ -245,6 +261,21 @@ pub(crate) fn table_names<'p, P: crate::tree::Pages<'p>>(
 }
 
 /// A value that keeps its snapshot alive.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let value = env.read()?.into_shared().get_owned("t", "key")?.expect("it is there");
+/// // It keeps its snapshot, and can go anywhere.
+/// let length = std::thread::spawn(move || value.len()).join().unwrap();
+/// assert_eq!(length, 5);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 pub struct OwnedValue {
     txn: Arc<ReadTxn>,
     start: *const u8,
@@ -290,6 +321,25 @@ impl std::fmt::Debug for OwnedValue {
 }
 
 /// A table as a read transaction sees it.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let read = env.read()?;
+/// let table = read.table("t")?;
+/// // Slices of the map: they live as long as `read`.
+/// assert_eq!(table.get("key")?, Some(&b"value"[..]));
+/// for record in table.range("a".."z") {
+///     let (key, value) = record?;
+///     assert_eq!((key, value), (&b"key"[..], &b"value"[..]));
+/// }
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 pub struct ReadTable<'t> {
     snapshot: Snapshot<'t>,
     tree: Tree,

@@ -11,6 +11,23 @@ use super::read::ReadTxn;
 
 /// Begins read transactions, one after the other, for less than [`Env::read`](crate::Env::read)
 /// does. It takes a slot of the reader table from the moment it is made until it is dropped.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let mut reader = env.reader()?;
+/// for _ in 0..1000 {
+///     // Each one sees the newest commit.
+///     let txn = reader.begin()?;
+///     assert!(txn.table("t")?.contains_key("key")?);
+/// }
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 pub struct Reader {
     txn: ReadTxn,
 }
@@ -34,6 +51,19 @@ impl Reader {
 }
 
 /// A read transaction of a [`Reader`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut reader = env.reader()?;
+/// let txn = reader.begin()?;
+/// assert!(txn.tables()?.is_empty());
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[must_use = "the snapshot ends when it is dropped"]
 pub struct ReadGuard<'r> {
     txn: &'r mut ReadTxn,

@@ -12,6 +12,19 @@ use crate::tree::values::{ValuesIter, first_value, values_of};
 use crate::tree::{self, Pages, Snapshot, Tree, TreeDesc, lookup};
 
 /// Figures of a table.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let stats = env.read()?.table("t")?.stats();
+/// assert_eq!((stats.entries, stats.depth, stats.leaf_pages), (1, 1, 1));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableStats {
@@ -81,6 +94,26 @@ const NO_PREFIXES: Error =
     Error::Invalid("a custom order need not keep keys with a common prefix together");
 
 /// Iterator over records in key order, from both ends.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| {
+///     let mut table = txn.table_or_create("t")?;
+///     (0..10u8).try_for_each(|n| table.put([n], [n * n]))
+/// })?;
+/// let read = env.read()?;
+/// let table = read.table("t")?;
+/// let sum: u32 = table.iter().map(|r| r.map(|(_, v)| u32::from(v[0]))).sum::<zubilo::Result<_>>()?;
+/// assert_eq!(sum, 285);
+/// let last = table.iter().next_back().transpose()?;
+/// assert_eq!(last, Some((&[9][..], &[81][..])));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[must_use = "iterators read nothing until they are advanced"]
 pub struct Iter<'t> {
     /// What is left of the leaf at the front; taken out of `inner`.
@@ -240,6 +273,24 @@ impl DoubleEndedIterator for Iter<'_> {
 impl FusedIterator for Iter<'_> {}
 
 /// Iterator over the values of one key in order, from both ends.
+///
+/// ```
+/// use zubilo::TableOptions;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// let mut tags = txn.table_or_create_with("tags", &TableOptions::new().duplicates())?;
+/// ["b", "c", "a"].iter().try_for_each(|value| tags.put("key", value))?;
+/// let values = tags.get_all("key")?;
+/// assert_eq!(values.remaining(), 3);
+/// assert!(values.map(|v| v.unwrap()).eq([b"a", b"b", b"c"]));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[must_use = "iterators read nothing until they are advanced"]
 pub struct ValueIter<'t> {
     inner: EitherValues<'t>,

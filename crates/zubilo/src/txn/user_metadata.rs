@@ -11,6 +11,21 @@ use super::write::WriteTxn;
 use super::write_table::WriteTable;
 
 /// Three numbers of the user, committed atomically with the transaction that sets them.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// txn.set_user_words([1, 2, 3])?;
+/// let commit = txn.commit()?;
+/// let words = env.read()?.user_words();
+/// assert_eq!((words.words, words.txn), ([1, 2, 3], commit));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UserWords {
@@ -28,6 +43,20 @@ impl UserWords {
 }
 
 /// How far a read transaction lags.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let read = env.read()?;
+/// env.write()?.commit()?;
+/// let lag = read.reader_lag()?;
+/// assert!(lag.commits <= 1 && (0.0..=1.0).contains(&lag.used));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ReaderLag {

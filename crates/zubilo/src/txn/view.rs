@@ -20,6 +20,24 @@ use super::table_id::TableId;
 use super::write::WriteTxn;
 
 /// An open write transaction to be read by several threads: see [`WriteTxn::view`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// txn.table_or_create("t")?.put("key", "not committed yet")?;
+/// let view = txn.view()?;
+/// std::thread::scope(|scope| {
+///     let look = || view.table("t").and_then(|table| Ok(table.get("key")?.map(<[u8]>::len)));
+///     let threads = [scope.spawn(look), scope.spawn(look)];
+///     threads.map(|thread| assert_eq!(thread.join().unwrap().unwrap(), Some(17)));
+/// });
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy)]
 pub struct WriteView<'t> {
     ws: &'t Workspace,
@@ -96,6 +114,22 @@ impl<'t> WriteView<'t> {
 }
 
 /// A table as an open write transaction has it, to be read by several threads.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// txn.table_or_create("t")?.put("key", "value")?;
+/// let view = txn.view()?;
+/// // Two tables at once, or one twice: they only read.
+/// let (one, other) = (view.table("t")?, view.table("t")?);
+/// assert_eq!(one.get("key")?, other.first()?.map(|record| record.1));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 pub struct ViewTable<'t> {
     pages: View<'t>,
     tree: Tree,

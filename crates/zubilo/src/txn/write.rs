@@ -34,6 +34,25 @@ use super::writeback::{Allocated, Placed, Writeback};
 ///
 /// A [`WriteTable`] borrows it, so there is one at a time. To change several tables in turn, name them by
 /// [`TableId`](crate::TableId)s, which borrow nothing.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// txn.table_or_create("people")?.put("7", "Ada")?;
+/// txn.table_or_create("by name")?.put("Ada", "7")?;
+/// txn.commit()?;
+/// // Without `commit`, or after an error, nothing happens.
+/// let mut txn = env.write()?;
+/// txn.drop_table("people")?;
+/// drop(txn);
+/// assert_eq!(env.read()?.tables()?.len(), 2);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[must_use = "a write transaction that is dropped is aborted"]
 pub struct WriteTxn {
     pub(super) env: Arc<EnvInner>,

@@ -18,6 +18,23 @@ use super::write::WriteTxn;
 use crate::tree::cursor::CursorState;
 
 /// A table as the write transaction sees and changes it.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// let mut table = txn.table_or_create("t")?;
+/// table.put("a", "1")?;
+/// assert!(!table.insert("a", "2")?);
+/// assert_eq!(table.replace("a", "3")?.as_deref(), Some(&b"1"[..]));
+/// assert!(table.delete("a")?);
+/// txn.commit()?;
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 pub struct WriteTable<'t> {
     pub(super) txn: &'t mut WriteTxn,
     pub(super) table: TableRef,

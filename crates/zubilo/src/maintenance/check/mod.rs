@@ -27,6 +27,19 @@ pub(crate) use space::space;
 pub(crate) use whole::is_whole;
 
 /// Damage that a check found.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// for problem in env.check(&mut |_, _| true)?.problems {
+///     println!("page {}: {}", problem.page, problem.reason);
+/// }
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -39,6 +52,20 @@ pub struct Problem {
 }
 
 /// Outcome of a check.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let report = env.check(&mut |_, _| true)?;
+/// assert!(report.is_ok());
+/// assert_eq!((report.tables, report.leaf_pages), (1, 2));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CheckReport {
@@ -108,6 +135,27 @@ impl CheckReport {
 }
 
 /// A page, or an extent of pages, that a walk came to.
+///
+/// ```
+/// use zubilo::PageKind;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// let mut records = 0;
+/// env.walk_pages(&mut |page| {
+///     if page.kind == PageKind::Leaf && page.table == b"t" {
+///         records += page.entries;
+///     }
+///     true
+/// })?;
+/// assert_eq!(records, 1);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageVisit<'w> {
@@ -130,6 +178,26 @@ pub struct PageVisit<'w> {
 }
 
 /// Kinds of pages as a walk reports them.
+///
+/// ```
+/// use zubilo::PageKind;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut free = 0;
+/// env.walk_pages(&mut |page| {
+///     if page.kind == PageKind::Free {
+///         free += page.count;
+///     }
+///     true
+/// })?;
+/// assert_eq!(free, env.space()?.free_pages);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PageKind {

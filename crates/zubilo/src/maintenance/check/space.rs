@@ -9,6 +9,18 @@ use crate::space::log::Loaded;
 use crate::txn::pinned;
 
 /// Where the pages of the file are, by the free-space log of the newest commit.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let space = env.space()?;
+/// assert!(space.free_pages + space.retired_pages <= space.pages);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpaceInfo {

@@ -29,6 +29,23 @@ const SLACK_MIN: u64 = 8;
 const CUTS_MAX: u32 = 4;
 
 /// How a store is compacted.
+///
+/// ```
+/// use std::time::Duration;
+/// use zubilo::CompactOptions;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// // Gently: a pause after each step.
+/// let options = CompactOptions::new().fill(90).pause(Duration::from_millis(1));
+/// let report = env.compact(&options, &mut |_, _| true)?;
+/// assert!(report.finished);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct CompactOptions {
     fill: u8,
@@ -88,6 +105,21 @@ impl CompactOptions {
 }
 
 /// What compaction has done.
+///
+/// ```
+/// use zubilo::CompactOptions;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let report = env.compact(&CompactOptions::new(), &mut |_, _| true)?;
+/// assert!(report.used_after <= report.used_before);
+/// println!("{} bytes saved in {} commits", report.file_before - report.file_after, report.commits);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CompactReport {

@@ -27,6 +27,27 @@ use source::Source;
 use walk::{Fill, Outline, Part, Walk};
 
 /// A damaged store, looked through once. The file is only read.
+///
+/// ```
+/// use zubilo::Salvage;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// env.close()?;
+/// let damaged = Salvage::open(path)?;
+/// for table in damaged.tables() {
+///     damaged.records(table, &mut |key, value| {
+///         println!("{} is {}", key.escape_ascii(), value.escape_ascii());
+///         Ok(())
+///     })?;
+/// }
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 pub struct Salvage {
     source: Source,
     /// The newest transaction that anything is taken of.
@@ -38,6 +59,23 @@ pub struct Salvage {
 }
 
 /// A table that something is left of.
+///
+/// ```
+/// use zubilo::Salvage;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// env.close()?;
+/// let damaged = Salvage::open(path)?;
+/// let names: Vec<_> = damaged.tables().iter().map(|table| &table.name[..]).collect();
+/// assert!(names.contains(&&b"t"[..]));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct SalvagedTable {
     /// Its name; made up where `named` is false.
@@ -50,6 +88,24 @@ pub struct SalvagedTable {
 }
 
 /// What of a table was brought out.
+///
+/// ```
+/// use zubilo::Salvage;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// env.close()?;
+/// let damaged = Salvage::open(path)?;
+/// let table = damaged.tables().iter().find(|table| table.name == b"t").expect("it is there");
+/// let count = damaged.records(table, &mut |_, _| Ok(()))?;
+/// assert_eq!((count.records, count.gaps, count.lost_values), (1, 0, 0));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageCount {

@@ -6,6 +6,28 @@ use crate::tree::Pages;
 use super::{InTable, Pair};
 
 /// How what is to be found stands to what is given.
+///
+/// ```
+/// use zubilo::Seek;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| {
+///     let mut table = txn.table_or_create("t")?;
+///     (0..100u8).step_by(10).try_for_each(|n| table.put([n], "value"))
+/// })?;
+/// let read = env.read()?;
+/// let table = read.table("t")?;
+/// let mut cursor = table.cursor();
+/// let mut key = |seek, key: u8| cursor.seek_by(seek, [key]).map(|record| record.map(|r| r.0[0]));
+/// assert_eq!(key(Seek::LessOrEqual, 45)?, Some(40));
+/// assert_eq!(key(Seek::Greater, 50)?, Some(60));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seek {
     /// The greatest that is less.

@@ -24,6 +24,29 @@ pub use registry::Standing;
 pub use write::{PutFlags, WriteCursor};
 
 /// Values of one size as they lie in the store, one behind the other.
+///
+/// ```
+/// use zubilo::TableOptions;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// let numbers = TableOptions::new().fixed_duplicates();
+/// let mut numbers = txn.table_or_create_with("numbers", &numbers)?;
+/// for n in [30u32, 10, 20] {
+///     numbers.put("key", n.to_be_bytes())?;
+/// }
+/// let mut cursor = numbers.cursor()?;
+/// cursor.first()?;
+/// let values = cursor.packed_values()?.expect("values of one size");
+/// assert_eq!((values.len(), values.value_size()), (3, 4));
+/// assert_eq!(values.iter().next(), Some(&10u32.to_be_bytes()[..]));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedValues<'t> {
     bytes: &'t [u8],
@@ -256,6 +279,26 @@ pub(super) use moves;
 /// A position in a table, moved by hand. It borrows its transaction, so the table does not change
 /// under it; to change it through a cursor see [`crate::WriteCursor`]. A clone stands where the original
 /// does and moves by itself.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// env.update(|txn| {
+///     let mut table = txn.table_or_create("t")?;
+///     (0..10u8).try_for_each(|n| table.put([n], "value"))
+/// })?;
+/// let read = env.read()?;
+/// let table = read.table("t")?;
+/// let mut cursor = table.cursor();
+/// let found = cursor.seek([5])?;
+/// assert_eq!(found, Some((&[5][..], &b"value"[..])));
+/// assert_eq!(cursor.prev()?.map(|record| record.0), Some(&[4][..]));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct Cursor<'t> {
     state: CursorState,

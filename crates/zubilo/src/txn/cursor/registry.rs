@@ -20,6 +20,26 @@ use crate::txn::write::WriteTxn;
 use super::write::WriteCursor;
 
 /// A cursor of a write transaction, for use in that transaction only.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// let table = txn.table_id_or_create("t")?;
+/// table.put(&mut txn, "a", "1")?;
+/// table.put(&mut txn, "b", "2")?;
+/// // Two positions in one table that changes.
+/// let (low, high) = (txn.open_cursor(table)?, txn.open_cursor(table)?);
+/// txn.cursor(low)?.first()?;
+/// txn.cursor(high)?.last()?;
+/// txn.cursor(low)?.delete()?;
+/// assert_eq!(txn.cursor(high)?.current()?, Some((&b"b"[..], &b"2"[..])));
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CursorId {
     index: usize,

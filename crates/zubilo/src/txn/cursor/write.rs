@@ -10,6 +10,23 @@ use super::registry::CursorId;
 use super::{PackedValues, Seek, as_packed, moves};
 
 /// How a record is stored through a cursor; combined with `|`.
+///
+/// ```
+/// use zubilo::PutFlags;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// let mut table = txn.table_or_create("t")?;
+/// let mut cursor = table.cursor_mut()?;
+/// assert!(cursor.put("a", "1", PutFlags::APPEND)?);
+/// assert!(!cursor.put("a", "2", PutFlags::NO_OVERWRITE)?);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PutFlags(u8);
 
@@ -43,6 +60,27 @@ const NOWHERE: Error = Error::Invalid("the cursor stands on no record");
 
 /// A cursor of the write transaction, through which its table can be changed. What it gives lives
 /// until the next call.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// let mut txn = env.write()?;
+/// let mut table = txn.table_or_create("t")?;
+/// (0..10u8).try_for_each(|n| table.put([n], "value"))?;
+/// let mut cursor = table.cursor_mut()?;
+/// while let Some((key, _)) = cursor.next()? {
+///     if key[0] % 2 == 0 {
+///         cursor.delete()?;
+///     }
+/// }
+/// drop(cursor);
+/// assert_eq!(table.len(), 5);
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
 pub struct WriteCursor<'t> {
     txn: &'t mut WriteTxn,
     id: CursorId,
