@@ -57,7 +57,12 @@ typedef enum zubilo_option {
 	/* 0: a store that is missing is not made, MDB_RDONLY or not. */
 	ZUBILO_CREATE = 9,
 	/* Bytes of address space for the map (1 TiB). */
-	ZUBILO_RESERVE = 10
+	ZUBILO_RESERVE = 10,
+	/* A write transaction of this process expires parked readers (zubilo_txn_park) whose snapshot is older than
+	 * the newest for more milliseconds than this; and those that hold back most, as long as more bytes than
+	 * this are held back. Not set: none. */
+	ZUBILO_EXPIRE_BEHIND = 11,
+	ZUBILO_EXPIRE_HELD = 12
 } zubilo_option;
 #define ZUBILO_SYNC 0
 #define ZUBILO_LAZY 1
@@ -232,6 +237,16 @@ int zubilo_env_info(MDB_env *env, zubilo_info *info);
 /* Calls func for each reader of any process until it gives something other than 0, which is given. */
 int zubilo_readers(MDB_env *env,
 	int (*func)(void *ctx, pid_t pid, uint64_t tid, uint64_t txnid, uint64_t lag), void *ctx);
+
+/* Leaves a read transaction for a while: it keeps its snapshot, but others may expire it when they need the pages.
+ * What was read of it must not be used from here on. All but these two, mdb_txn_id, mdb_txn_env and mdb_txn_abort
+ * gives an error; cursors stay where they are. EINVAL for a write transaction. */
+int zubilo_txn_park(MDB_txn *txn);
+/* Goes on with the same snapshot. If others have expired it: with refresh it goes on with the newest one, as after
+ * mdb_txn_renew; else this gives MDB_BAD_TXN, and the transaction is as after mdb_txn_reset. */
+int zubilo_txn_unpark(MDB_txn *txn, bool refresh);
+/* Expires the reader that zubilo_readers has told of so. EBUSY if it is not parked, MDB_NOTFOUND if there is none. */
+int zubilo_reader_expire(MDB_env *env, pid_t pid, uint64_t tid, uint64_t txnid);
 
 /* Kinds of pages. */
 typedef enum zubilo_page {

@@ -8,6 +8,7 @@ mod group;
 mod log;
 mod look;
 mod options;
+mod park;
 mod slow;
 mod tables;
 mod user_metadata;

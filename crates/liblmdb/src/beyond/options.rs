@@ -12,12 +12,25 @@ use crate::guard::entry;
 use super::log;
 
 /// How many options there are; `zubilo.h` numbers them, and `Extra::apply` says what each is.
-const COUNT: usize = 11;
+const COUNT: usize = 13;
 const RESERVE: usize = 10;
 
 /// Largest value of each option.
-const MOST: [u64; COUNT] =
-    [u64::MAX, 2, u64::MAX, u32::MAX as u64, 2, u64::MAX, u32::MAX as u64, 1, 1, 1, 1 << 46];
+const MOST: [u64; COUNT] = [
+    u64::MAX,
+    2,
+    u64::MAX,
+    u32::MAX as u64,
+    2,
+    u64::MAX,
+    u32::MAX as u64,
+    1,
+    1,
+    1,
+    1 << 46,
+    u32::MAX as u64,
+    u64::MAX,
+];
 
 /// What was set of them.
 #[derive(Clone, Copy, Default)]
@@ -34,9 +47,29 @@ impl Extra {
 
     /// What was set, and the messages.
     pub(crate) fn apply(&self, mut options: Options) -> Options {
-        let [dirty, durability, bytes, period, verify, rate, wait, huge, map, create, _] = self.set;
+        let [
+            dirty,
+            durability,
+            bytes,
+            period,
+            verify,
+            rate,
+            wait,
+            huge,
+            map,
+            create,
+            _,
+            behind,
+            held,
+        ] = self.set;
         if let Some(dirty) = dirty {
             options = options.dirty_limit(dirty);
+        }
+        if let Some(behind) = behind {
+            options = options.expire_behind(Duration::from_millis(behind));
+        }
+        if let Some(held) = held {
+            options = options.expire_held(held);
         }
         if let Some(verify) = verify {
             options = options.verify_reads(match verify {

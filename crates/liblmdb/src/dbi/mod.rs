@@ -240,6 +240,7 @@ impl MDB_txn {
     /// The unnamed table.
     fn find_main(&mut self) -> Result<Table> {
         let counter = match &mut self.work {
+            Work::Offered(_) => return Err(Code::BAD_TXN),
             Work::Read(read) | Work::Parked(read) => read.raw_counter(),
             Work::Write(_) => self.writer()?.raw_counter(),
         };
@@ -249,6 +250,7 @@ impl MDB_txn {
             return Ok(table);
         }
         match &self.work {
+            Work::Offered(_) => Err(Code::BAD_TXN),
             Work::Read(read) | Work::Parked(read) => Ok(Table::Read(read.raw_names())),
             Work::Write(_) => Ok(Table::Write(TableRef::CATALOGUE)),
         }

@@ -31,7 +31,7 @@ pub(super) fn commit(txn: *mut MDB_txn) -> Result<()> {
             }
             Err(Code::BAD_TXN)
         }
-        Work::Read(_) | Work::Parked(_) => Ok(()),
+        Work::Read(_) | Work::Parked(_) | Work::Offered(_) => Ok(()),
         Work::Write(_) if !this.parent.is_null() => return commit_child(txn),
         Work::Write(writer) => {
             cursor::free_all(this);
@@ -146,28 +146,30 @@ pub(super) fn reset(txn: &mut MDB_txn) {
         return;
     }
     cursor::park_all(txn);
-    forget_handles(txn);
-    txn.slots.clear();
-    threads::release(&txn.reads);
-    // The engine's transaction is moved out and in again.
-    let work = std::mem::replace(&mut txn.work, Work::Write(std::ptr::null_mut()));
-    txn.work = match work {
+    after_reset(txn);
+    txn.change_work(|work| match work {
         Work::Read(mut read) => {
             // SAFETY: `Work::Parked` is not read from until `mdb_txn_renew`.
             unsafe { read.raw_park() };
             Work::Parked(read)
         }
         other => other,
-    };
+    });
 }
 
-/// A parked transaction pins a snapshot again.
+/// What a read transaction gives up when it is reset, beside its snapshot.
+pub(super) fn after_reset(txn: &mut MDB_txn) {
+    forget_handles(txn);
+    txn.slots.clear();
+    threads::release(&txn.reads);
+}
+
+/// A transaction that was reset pins a snapshot again.
 pub(super) fn unpark(txn: &mut MDB_txn) {
-    let work = std::mem::replace(&mut txn.work, Work::Write(std::ptr::null_mut()));
-    txn.work = match work {
+    txn.change_work(|work| match work {
         Work::Parked(read) => Work::Read(read),
         other => other,
-    };
+    });
     txn.slots.clear();
 }
 

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zubilo::raw::{Named, OwnLimit};
-use zubilo::{ReadTxn, WriteTxn};
+use zubilo::{ParkedRead, ReadTxn, WriteTxn};
 
 use crate::abi::{MDB_dbi, env as flag};
 use crate::compare::Busy;
-use crate::cursor::MDB_cursor;
+use crate::cursor::{self, MDB_cursor};
 use crate::dbi::Slot;
 use crate::env::{FIRST_TXN, MDB_env, Opened, env_of, put_out};
 use crate::errors::{Code, Result};
@@ -57,6 +57,8 @@ pub(crate) enum Work {
     Read(ReadTxn),
     /// Reset: pins nothing.
     Parked(ReadTxn),
+    /// Keeps its snapshot as long as nobody needs the pages.
+    Offered(ParkedRead),
     /// Owned by the outermost level.
     Write(*mut WriteTxn),
 }
@@ -113,6 +115,12 @@ impl MDB_txn {
         self.env
     }
 
+    /// The engine's transaction is moved out and in again.
+    fn change_work(&mut self, change: impl FnOnce(Work) -> Work) {
+        let work = std::mem::replace(&mut self.work, Work::Write(std::ptr::null_mut()));
+        self.work = change(work);
+    }
+
     pub(crate) fn is_write(&self) -> bool {
         matches!(self.work, Work::Write(_))
     }
@@ -120,7 +128,9 @@ impl MDB_txn {
     /// Refuses work in a transaction that has failed, waits for a child, or was reset.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        let blocked = self.dead || !self.child.is_null() || matches!(self.work, Work::Parked(_));
+        let blocked = self.dead
+            || !self.child.is_null()
+            || matches!(self.work, Work::Parked(_) | Work::Offered(_));
         if blocked { Err(Code::BAD_TXN) } else { Ok(()) }
     }
 
@@ -133,7 +143,7 @@ impl MDB_txn {
                 Named::Record => Named::Record,
                 Named::Table(table) => Named::Table(Table::Read(table)),
             },
-            Work::Parked(_) => return Err(Code::BAD_TXN),
+            Work::Parked(_) | Work::Offered(_) => return Err(Code::BAD_TXN),
             Work::Write(_) => match self.writer()?.raw_find(name)? {
                 Named::Nothing => Named::Nothing,
                 Named::Record => Named::Record,
@@ -406,9 +416,68 @@ pub(crate) unsafe extern "C" fn mdb_txn_id(txn: *mut MDB_txn) -> usize {
     entry_or(txn, 0, || {
         let id = known(txn).map(|txn| match &txn.work {
             Work::Read(read) | Work::Parked(read) => read.id().0,
+            Work::Offered(parked) => parked.id().0,
             // SAFETY: as in `MDB_txn::writer`; the number stays while it lives.
             Work::Write(writer) => unsafe { writer.as_ref() }.map_or(0, |writer| writer.id().0),
         });
         id.map_or(0, |id| id.saturating_sub(FIRST_TXN) as usize)
     })
+}
+
+/// Leaves a read transaction for a while: others may end it.
+pub(crate) fn park(txn: *mut MDB_txn) -> Result<()> {
+    let txn = live(txn)?;
+    if !matches!(txn.work, Work::Read(_)) {
+        return Err(Code::EINVAL);
+    }
+    cursor::park_all(txn);
+    txn.slots.clear();
+    txn.change_work(|work| match work {
+        Work::Read(read) => Work::Offered(read.park()),
+        other => other,
+    });
+    Ok(())
+}
+
+/// Goes on with the snapshot, or, if others have ended it, with the newest one where `refresh` allows
+/// that. Else it is as after `mdb_txn_reset`.
+pub(crate) fn unpark(txn: *mut MDB_txn, refresh: bool) -> Result<()> {
+    let txn = txn_of(txn)?;
+    let env = txn.env()?;
+    let opened = env.opened()?;
+    if txn.dead || !matches!(txn.work, Work::Offered(_)) {
+        return Err(Code::EINVAL);
+    }
+    let mut done = Ok(());
+    let mut seen = txn.seen;
+    txn.change_work(|work| {
+        let Work::Offered(parked) = work else { return work };
+        let before = parked.id();
+        match turns::look(opened, || parked.resume_or_refresh()) {
+            Ok(mut read) => {
+                if read.id() != before {
+                    seen = opened.handles.now();
+                    let fits = check_resized(env, opened, read.raw_used());
+                    done = if refresh { fits } else { Err(Code::BAD_TXN) };
+                }
+                if done.is_err() {
+                    // SAFETY: `Work::Parked` is not read from until `mdb_txn_renew`.
+                    unsafe { read.raw_park() };
+                    return Work::Parked(read);
+                }
+                Work::Read(read)
+            }
+            Err(code) => {
+                done = Err(code);
+                Work::Write(std::ptr::null_mut())
+            }
+        }
+    });
+    txn.seen = seen;
+    match &txn.work {
+        Work::Parked(_) => end::after_reset(txn),
+        Work::Read(_) => {}
+        _ => txn.dead = true,
+    }
+    done
 }

@@ -597,6 +597,116 @@ static int reader(void *ctx, pid_t pid, uint64_t tid, uint64_t txnid, uint64_t l
 	return ++*(int *)ctx == 2 ? 66 : 0;
 }
 
+static int expire_all(void *ctx, pid_t pid, uint64_t tid, uint64_t txnid, uint64_t lag)
+{
+	(void)lag;
+	return zubilo_reader_expire(ctx, pid, tid, txnid);
+}
+
+/* Parked, left alone, expired by another, and what the reader gets then. */
+static void parked(MDB_env *env)
+{
+	MDB_dbi dbi = table(env, "parked", 0), later;
+	MDB_txn *txn = begin(env, 0), *read;
+	MDB_cursor *cursor;
+	MDB_stat stat;
+	MDB_val key = val("k"), value;
+
+	IS(zubilo_txn_park(txn), EINVAL);
+	OK(put(txn, dbi, "k", "old", 0));
+	OK(mdb_txn_commit(txn));
+	read = begin(env, MDB_RDONLY);
+	OK(mdb_cursor_open(read, dbi, &cursor));
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_SET));
+	IS(zubilo_txn_unpark(read, true), EINVAL);
+	/* At work it stays. */
+	IS(zubilo_readers(env, expire_all, env), EBUSY);
+	OK(zubilo_txn_park(read));
+	IS(mdb_get(read, dbi, &key, &value), MDB_BAD_TXN);
+	IS(mdb_stat(read, dbi, &stat), MDB_BAD_TXN);
+	IS(mdb_cursor_get(cursor, &key, &value, MDB_GET_CURRENT), MDB_BAD_TXN);
+	IS(zubilo_txn_park(read), MDB_BAD_TXN);
+	txn = begin(env, 0);
+	OK(put(txn, dbi, "k", "new", 0));
+	OK(mdb_txn_commit(txn));
+	/* Nobody has needed its pages. */
+	OK(zubilo_txn_unpark(read, false));
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_GET_CURRENT));
+	IS(same(&value, "old"), 1);
+	/* The cursor's key is the store's, which must not be used any longer than it reads. */
+	key = val("k");
+	OK(mdb_get(read, dbi, &key, &value));
+	IS(same(&value, "old"), 1);
+	/* Expired: reset, or the newest snapshot. */
+	OK(zubilo_txn_park(read));
+	OK(zubilo_readers(env, expire_all, env));
+	IS(zubilo_reader_expire(env, 1, 2, 3), MDB_NOTFOUND);
+	IS(zubilo_txn_unpark(read, false), MDB_BAD_TXN);
+	IS(mdb_get(read, dbi, &key, &value), EINVAL);
+	OK(mdb_txn_renew(read));
+	OK(mdb_get(read, dbi, &key, &value));
+	IS(same(&value, "new"), 1);
+	OK(zubilo_txn_park(read));
+	txn = begin(env, 0);
+	OK(put(txn, dbi, "k", "newest", 0));
+	OK(mdb_txn_commit(txn));
+	later = table(env, "later", 0);
+	OK(zubilo_readers(env, expire_all, env));
+	OK(zubilo_txn_unpark(read, true));
+	OK(mdb_get(read, dbi, &key, &value));
+	IS(same(&value, "newest"), 1);
+	OK(mdb_cursor_get(cursor, &key, &value, MDB_SET));
+	IS(same(&value, "newest"), 1);
+	/* A table that is younger than the transaction was. */
+	IS(mdb_get(read, later, &key, &value), MDB_NOTFOUND);
+	/* A parked one can be given up. */
+	OK(zubilo_txn_park(read));
+	mdb_cursor_close(cursor);
+	mdb_txn_abort(read);
+}
+
+static int expires(const MDB_env *env, const MDB_txn *txn, pid_t pid, uint64_t tid, uint64_t laggard,
+	unsigned gap, size_t space, int retry)
+{
+	(void)txn, (void)gap, (void)space;
+	if (retry < 0)
+		return 0;
+	slow.calls++;
+	return zubilo_reader_expire((MDB_env *)env, pid, tid, laggard) ? -1 : 0;
+}
+
+/* Parked ones expired by the function for slow readers and by bounds; one that is at work stays. */
+static void expired(void)
+{
+	for (int way = 0; way < 3; way++) {
+		MDB_env *env = fresh();
+		MDB_txn *read;
+		OK(mdb_env_set_mapsize(env, 3 << 20));
+		if (way == 1)
+			OK(zubilo_env_set(env, ZUBILO_EXPIRE_HELD, 100000));
+		if (way == 2)
+			OK(zubilo_env_set(env, ZUBILO_EXPIRE_BEHIND, 0));
+		OK(mdb_env_open(env, dir_path, MDB_NOTLS | MDB_NOSYNC, 0600));
+		OK(mdbx_env_set_hsr(env, way ? NULL : expires));
+		MDB_dbi dbi = table(env, "t", 0);
+		records = 500;
+		OK(fill(env, dbi, 25));
+		slow.calls = 0;
+		read = begin(env, MDB_RDONLY);
+		IS(fill(env, dbi, 25), MDB_MAP_FULL);
+		IS(slow.calls, way ? 0 : 1);
+		/* For long enough that the clock has moved. */
+		usleep(50000);
+		OK(zubilo_txn_park(read));
+		OK(fill(env, dbi, 25));
+		IS(slow.calls, way ? 0 : 2);
+		IS(zubilo_txn_unpark(read, false), MDB_BAD_TXN);
+		mdb_txn_abort(read);
+		mdb_env_close(env);
+	}
+	records = 50;
+}
+
 static void values(MDB_env *env)
 {
 	MDB_dbi many = table(env, "many", MDB_DUPSORT), one = table(env, "one", 0);
@@ -762,6 +872,7 @@ int main(int argc, char **argv)
 	snprintf(dir_path, sizeof dir_path, "%s", argv[1]);
 	snprintf(data_path, sizeof data_path, "%s/data.mdb", argv[1]);
 	slow_readers();
+	expired();
 	exclusive();
 	options();
 	messages();
@@ -774,6 +885,7 @@ int main(int argc, char **argv)
 	counted(env);
 	shapes(env);
 	values(env);
+	parked(env);
 	mdb_env_close(env);
 	return 0;
 }
