@@ -140,7 +140,7 @@ void peer_end(void *session) {
     free(own);
 }
 
-static int told(int code) {
+static int checked(int code) {
     if (code == DB_NOTFOUND)
         return PEER_NONE;
     return code == DB_LOCK_DEADLOCK || code == DB_LOCK_NOTGRANTED ? PEER_AGAIN : code;
@@ -150,7 +150,7 @@ int peer_begin(void *session, int writes) {
     struct session *own = session;
     DB_ENV *env = own->store->env;
     own->txn = NULL;
-    return writes ? told(env->txn_begin(env, NULL, &own->txn, 0)) : 0;
+    return writes ? checked(env->txn_begin(env, NULL, &own->txn, 0)) : 0;
 }
 
 int peer_commit(void *session) {
@@ -165,7 +165,7 @@ int peer_commit(void *session) {
     code = txn->commit(txn, 0);
     if (code == 0 && __atomic_add_fetch(&store->commits, 1, __ATOMIC_RELAXED) % 256 == 0)
         code = store->env->txn_checkpoint(store->env, CHECKPOINT_KIB, 0, 0);
-    return told(code);
+    return checked(code);
 }
 
 void peer_abort(void *session) {
@@ -206,21 +206,21 @@ int peer_get(void *session, const void *key, size_t key_len, const void **value,
     while (widen(&own->value, code));
     *value = own->value.data;
     *value_len = own->value.size;
-    return told(code);
+    return checked(code);
 }
 
 int peer_put(void *session, const void *key, size_t key_len, const void *value, size_t value_len) {
     struct session *own = session;
     DB *db = own->store->db;
     DBT name = given(key, key_len), item = given(value, value_len);
-    return told(db->put(db, own->txn, &name, &item, 0));
+    return checked(db->put(db, own->txn, &name, &item, 0));
 }
 
 int peer_delete(void *session, const void *key, size_t key_len) {
     struct session *own = session;
     DB *db = own->store->db;
     DBT name = given(key, key_len);
-    return told(db->del(db, own->txn, &name, 0));
+    return checked(db->del(db, own->txn, &name, 0));
 }
 
 static int step(struct session *own, u_int32_t how, const void **found, size_t *found_len,
@@ -234,7 +234,7 @@ static int step(struct session *own, u_int32_t how, const void **found, size_t *
     *found_len = own->key.size;
     *value = own->value.data;
     *value_len = own->value.size;
-    return told(code);
+    return checked(code);
 }
 
 int peer_seek(void *session, const void *key, size_t key_len, const void **found, size_t *found_len,
@@ -245,7 +245,7 @@ int peer_seek(void *session, const void *key, size_t key_len, const void **found
 
     peer_rest(session);
     if ((code = db->cursor(db, own->txn, &own->cursor, DB_READ_COMMITTED)) != 0)
-        return told(code);
+        return checked(code);
     if (key != NULL && key_len <= own->key.ulen) {
         memcpy(own->key.data, key, key_len);
         own->key.size = (u_int32_t)key_len;
@@ -302,14 +302,14 @@ int peer_pair(void *session, int pairs, const void *key, size_t key_len, const v
 
     if (!gone) {
         code = db->put(db, own->txn, &name, &item, DB_NODUPDATA);
-        return code == DB_KEYEXIST ? 0 : told(code);
+        return code == DB_KEYEXIST ? 0 : checked(code);
     }
     if ((code = db->cursor(db, own->txn, &cursor, 0)) != 0)
-        return told(code);
+        return checked(code);
     if ((code = cursor->get(cursor, &name, &item, DB_GET_BOTH | DB_RMW)) == 0)
         code = cursor->del(cursor, 0);
     closed = cursor->close(cursor);
-    return told(code != 0 ? code : closed);
+    return checked(code != 0 ? code : closed);
 }
 
 int peer_find(void *session, int pairs, const void *key, size_t key_len, uint64_t most, int records,
@@ -329,7 +329,7 @@ int peer_find(void *session, int pairs, const void *key, size_t key_len, uint64_
     item.data = own->key.data;
     item.ulen = own->key.ulen;
     if ((code = db->cursor(db, own->txn, &cursor, DB_READ_COMMITTED)) != 0)
-        return told(code);
+        return checked(code);
     while (*count < most && (code = cursor->get(cursor, &name, &item, how)) == 0) {
         if (records && (code = peer_get(session, item.data, item.size, &record, &record_len)) != 0)
             break;
@@ -338,5 +338,5 @@ int peer_find(void *session, int pairs, const void *key, size_t key_len, uint64_
         ++*count;
     }
     closed = cursor->close(cursor);
-    return code == DB_NOTFOUND ? 0 : told(code != 0 ? code : closed);
+    return code == DB_NOTFOUND ? 0 : checked(code != 0 ? code : closed);
 }

@@ -109,7 +109,7 @@ void peer_end(void *session) {
     free(own);
 }
 
-static int told(int code) {
+static int checked(int code) {
     return code == WT_NOTFOUND ? PEER_NONE : code == WT_ROLLBACK ? PEER_AGAIN : code;
 }
 
@@ -121,7 +121,7 @@ int peer_begin(void *session, int writes) {
 
 int peer_commit(void *session) {
     struct session *own = session;
-    return told(own->session->commit_transaction(own->session, NULL));
+    return checked(own->session->commit_transaction(own->session, NULL));
 }
 
 void peer_abort(void *session) {
@@ -139,7 +139,7 @@ static int value_of(WT_CURSOR *cursor, const void **value, size_t *value_len) {
     int code = cursor->get_value(cursor, &item);
     *value = item.data;
     *value_len = item.size;
-    return told(code);
+    return checked(code);
 }
 
 int peer_get(void *session, const void *key, size_t key_len, const void **value, size_t *value_len) {
@@ -148,7 +148,7 @@ int peer_get(void *session, const void *key, size_t key_len, const void **value,
 
     set_key(own->cursor, key, key_len);
     code = own->cursor->search(own->cursor);
-    return code != 0 ? told(code) : value_of(own->cursor, value, value_len);
+    return code != 0 ? checked(code) : value_of(own->cursor, value, value_len);
 }
 
 int peer_put(void *session, const void *key, size_t key_len, const void *value, size_t value_len) {
@@ -157,13 +157,13 @@ int peer_put(void *session, const void *key, size_t key_len, const void *value, 
 
     set_key(own->cursor, key, key_len);
     own->cursor->set_value(own->cursor, &item);
-    return told(own->cursor->insert(own->cursor));
+    return checked(own->cursor->insert(own->cursor));
 }
 
 int peer_delete(void *session, const void *key, size_t key_len) {
     struct session *own = session;
     set_key(own->cursor, key, key_len);
-    return told(own->cursor->remove(own->cursor));
+    return checked(own->cursor->remove(own->cursor));
 }
 
 static int record_of(WT_CURSOR *cursor, const void **found, size_t *found_len, const void **value,
@@ -172,7 +172,7 @@ static int record_of(WT_CURSOR *cursor, const void **found, size_t *found_len, c
     int code = cursor->get_key(cursor, &item);
     *found = item.data;
     *found_len = item.size;
-    return code != 0 ? told(code) : value_of(cursor, value, value_len);
+    return code != 0 ? checked(code) : value_of(cursor, value, value_len);
 }
 
 int peer_seek(void *session, const void *key, size_t key_len, const void **found, size_t *found_len,
@@ -190,14 +190,14 @@ int peer_seek(void *session, const void *key, size_t key_len, const void **found
         if (code == 0 && where < 0)
             code = cursor->next(cursor);
     }
-    return code != 0 ? told(code) : record_of(cursor, found, found_len, value, value_len);
+    return code != 0 ? checked(code) : record_of(cursor, found, found_len, value, value_len);
 }
 
 int peer_next(void *session, const void **found, size_t *found_len, const void **value,
               size_t *value_len) {
     struct session *own = session;
     int code = own->cursor->next(own->cursor);
-    return code != 0 ? told(code) : record_of(own->cursor, found, found_len, value, value_len);
+    return code != 0 ? checked(code) : record_of(own->cursor, found, found_len, value, value_len);
 }
 
 void peer_rest(void *session) {
@@ -299,14 +299,14 @@ int peer_pair(void *session, int pairs, const void *key, size_t key_len, const v
         code = (own->joined = malloc(own->room)) == NULL ? ENOMEM : 0;
     }
     if (code != 0)
-        return told(code);
+        return checked(code);
     memcpy(own->joined, key, key_len);
     memcpy(own->joined + key_len, value, value_len);
     set_key(cursor, own->joined, key_len + value_len);
     if (gone)
-        return told(cursor->remove(cursor));
+        return checked(cursor->remove(cursor));
     cursor->set_value(cursor, &empty);
-    return told(cursor->insert(cursor));
+    return checked(cursor->insert(cursor));
 }
 
 int peer_find(void *session, int pairs, const void *key, size_t key_len, uint64_t most, int records,
@@ -320,7 +320,7 @@ int peer_find(void *session, int pairs, const void *key, size_t key_len, uint64_
 
     *count = 0;
     if (code != 0)
-        return told(code);
+        return checked(code);
     set_key(cursor, key, key_len);
     code = cursor->search_near(cursor, &where);
     if (code == 0 && where < 0)
@@ -340,5 +340,5 @@ int peer_find(void *session, int pairs, const void *key, size_t key_len, uint64_
     cursor->reset(cursor);
     if (records)
         own->cursor->reset(own->cursor);
-    return code == WT_NOTFOUND ? 0 : told(code);
+    return code == WT_NOTFOUND ? 0 : checked(code);
 }

@@ -22,7 +22,7 @@ pub(crate) fn cpu_now() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// Runs `work` and tells what it cost.
+/// Runs `work` and measures its cost.
 pub(crate) fn measure(work: impl FnOnce()) -> Cost {
     let (cpu, wall) = (cpu_now(), Instant::now());
     work();

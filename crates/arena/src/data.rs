@@ -1,4 +1,4 @@
-//! The records of a store: unique keys, values that tell which record and which change of it they
+//! The records of a store: unique keys, values that name the record and which change of it they
 //! belong to, choices of records. All of it follows from the shape and the seed.
 
 use crate::keys::{Chooser, KEY_MAX, scatter};

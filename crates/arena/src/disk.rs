@@ -20,8 +20,8 @@ pub(crate) fn usage(dir: &Path) -> (u64, u64) {
     total
 }
 
-/// Bytes that may still be written to the file system of `dir`; as many as there can be if it does not
-/// tell.
+/// Bytes that may still be written to the file system of `dir`; as many as there can be if it gives no
+/// answer.
 pub(crate) fn free(dir: &Path) -> u64 {
     let Ok(path) = std::ffi::CString::new(dir.as_os_str().as_bytes()) else { return u64::MAX };
     // SAFETY: the structure is plain numbers, and the call fills the one that it is given; the path

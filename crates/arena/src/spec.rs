@@ -205,7 +205,7 @@ pub(crate) enum Command {
     },
     /// Opens the store that is there again and counts its records.
     Close,
-    /// Does CRUD for so long and tells how many records there are; the process is killed next.
+    /// Does CRUD for so long and returns how many records there are; the process is killed next.
     Churn {
         seconds: f64,
     },

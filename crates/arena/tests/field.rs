@@ -66,8 +66,12 @@ fn every_engine_does_every_work() {
                 assert!(samples.iter().all(|s| s["main"]["ops"].as_u64() > Some(0)), "{name}");
                 let timed = !cell["latency"].as_array().unwrap().is_empty();
                 assert!(timed || row["name"] == "compaction", "{name}");
-                let told = samples[0]["growth"].as_array().unwrap().len();
-                assert_eq!(told > 3, stage["name"] == "sleeping reader", "{name}: {told}");
+                let samples_taken = samples[0]["growth"].as_array().unwrap().len();
+                assert_eq!(
+                    samples_taken > 3,
+                    stage["name"] == "sleeping reader",
+                    "{name}: {samples_taken}"
+                );
                 seen.insert(cell["engine"].as_str().unwrap().to_owned());
             }
             assert!(html.contains(row["name"].as_str().unwrap()), "{name}");

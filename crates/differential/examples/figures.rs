@@ -56,7 +56,7 @@ fn duel(
     least
 }
 
-fn tell(what: &str, unit: &str, scale: f64, [ours, theirs]: [f64; 2]) {
+fn print(what: &str, unit: &str, scale: f64, [ours, theirs]: [f64; 2]) {
     let ratio = ours / theirs;
     println!("{what:<44} {:>10.2} {:>10.2} {unit:<8} {ratio:.3}", ours * scale, theirs * scale);
 }
@@ -116,11 +116,11 @@ fn inserts(place: &Path, values: u64, rounds: u64, fixed: bool) {
     let what = if fixed { "packed, " } else { "" };
     let per_value = 1e9 / values as f64;
     let name = format!("{what}random values under 1,000 keys, CPU");
-    tell(&name, "ns/value", per_value, least.map(|c| c.cpu));
+    print(&name, "ns/value", per_value, least.map(|c| c.cpu));
     let [used, file, theirs] = sizes;
     let mib = 1.0 / (1 << 20) as f64;
-    tell(&format!("{what}the same, bytes in use"), "MiB", mib, [used, theirs]);
-    tell(&format!("{what}the same, length of the file"), "MiB", mib, [file, theirs]);
+    print(&format!("{what}the same, bytes in use"), "MiB", mib, [used, theirs]);
+    print(&format!("{what}the same, length of the file"), "MiB", mib, [file, theirs]);
 }
 
 /// All values of one key, one by one and in bulk.
@@ -152,7 +152,7 @@ fn reads(place: &Path, values: u64, rounds: u64, fixed: bool) {
         })
     };
     let costs = duel(rounds, ours, theirs);
-    tell(&format!("{what}all values of a key"), "ns/value", per_value, costs.map(|c| c.wall));
+    print(&format!("{what}all values of a key"), "ns/value", per_value, costs.map(|c| c.wall));
     if !fixed {
         return;
     }
@@ -177,7 +177,7 @@ fn reads(place: &Path, values: u64, rounds: u64, fixed: bool) {
         })
     };
     let costs = duel(rounds, ours, theirs);
-    tell("packed, all values of a key, in bulk", "ns/value", per_value, costs.map(|c| c.wall));
+    print("packed, all values of a key, in bulk", "ns/value", per_value, costs.map(|c| c.wall));
 }
 
 /// Nested levels that do nothing.
@@ -200,7 +200,7 @@ fn nested(place: &Path, rounds: u64) {
     };
     let theirs = || measure(|| (0..TIMES).for_each(|_| theirs.begin_and_commit_nested()));
     let costs = duel(rounds, ours, theirs);
-    tell("nested begin and commit", "ns", 1e9 / f64::from(TIMES), costs.map(|c| c.wall));
+    print("nested begin and commit", "ns", 1e9 / f64::from(TIMES), costs.map(|c| c.wall));
 }
 
 fn main() {

@@ -116,7 +116,7 @@ impl Both {
         Ok(())
     }
 
-    /// Whether LMDB's contract tells what a step gives.
+    /// Whether LMDB's contract defines what a step gives.
     fn is_told(&mut self, step: &Step) -> bool {
         let dups = self.kind.has_duplicates();
         match *step {
@@ -145,12 +145,12 @@ impl Both {
             }
             Step::CursorDel(c, _) | Step::Count(c) => {
                 let place = self.places[usize::from(c)];
-                let told = match step {
+                let defined = match step {
                     Step::Count(_) => dups && !place.old_count,
                     // A value too many that LMDB counts, or too few, and it deletes the key.
                     _ => !dups || !place.old_count,
                 };
-                !place.open && !place.behind && told
+                !place.open && !place.behind && defined
             }
             Step::PutCurrent(c, value) => {
                 let place = self.places[usize::from(c)];

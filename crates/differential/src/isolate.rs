@@ -34,9 +34,9 @@ pub fn isolated(run: impl FnOnce() -> Result<(), String>) -> End {
                 Some(format!("panic: {}", text.unwrap_or_else(|| "no text".into())))
             }
         };
-        let told = failed.map_or(Ok(()), |why| write.write_all(why.as_bytes()));
+        let written = failed.map_or(Ok(()), |why| write.write_all(why.as_bytes()));
         // SAFETY: ends the child without running what belongs to the parent.
-        unsafe { libc::_exit(i32::from(told.is_err())) };
+        unsafe { libc::_exit(i32::from(written.is_err())) };
     }
     drop(write);
     let mut why = String::new();

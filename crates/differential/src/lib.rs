@@ -20,7 +20,7 @@ pub mod shrink;
 /// What a step gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is done and there is nothing to tell.
+    /// It is done and there is nothing to compare.
     Done,
     /// A record.
     Pair(Vec<u8>, Vec<u8>),

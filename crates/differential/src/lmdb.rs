@@ -201,7 +201,7 @@ impl Lmdb {
             return failed(code);
         }
         if matches!(way, Move::FirstDup | Move::LastDup) {
-            // The library does not always tell the key.
+            // The library does not always give the key.
             let mut same = Val::NONE;
             // SAFETY: as above.
             must(unsafe {

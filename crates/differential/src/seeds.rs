@@ -17,7 +17,7 @@ fn folder() -> tempfile::TempDir {
     dir.expect("a folder")
 }
 
-/// Tells where the engines differ. Programs on which LMDB dies count as the same if Zubilo does not.
+/// Reports where the engines differ. Programs on which LMDB dies count as the same if Zubilo does not.
 fn run(program: &Program, third: Option<Api>) -> Result<bool, String> {
     let dir = folder();
     match isolated(|| compare::run(program, dir.path(), third)) {

@@ -314,7 +314,7 @@ impl Session<'_> {
                 0..=7 => {
                     let op = c_uint::from(choice % 22);
                     let code = mdb_cursor_get(handle, &mut key, &mut value[0], op);
-                    // Some operations tell the value only; then the key is what it was.
+                    // Some operations give the value only; then the key is what it was.
                     touch(code, &[&key, &value[0]]);
                 }
                 8..=11 => {

@@ -74,7 +74,7 @@ typedef void(MDB_rel_func)(MDB_val *item, void *oldptr, void *newptr, void *relc
 #define MDB_NOOVERWRITE 0x10 /* the key must be new */
 #define MDB_NODUPDATA 0x20   /* the pair must be new; of mdb_cursor_del: all values of the key */
 #define MDB_CURRENT 0x40     /* replace what the cursor is on */
-#define MDB_RESERVE 0x10000  /* make room for a value and tell where, without writing it */
+#define MDB_RESERVE 0x10000  /* make room for a value and give its place, without writing it */
 #define MDB_APPEND 0x20000   /* the key comes after all others */
 #define MDB_APPENDDUP 0x40000 /* the value comes after all others of the key */
 #define MDB_MULTIPLE 0x80000 /* many values of one size at once */

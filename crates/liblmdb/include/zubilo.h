@@ -280,7 +280,7 @@ typedef struct zubilo_counters {
 } zubilo_counters;
 int zubilo_env_counters(MDB_env *env, zubilo_counters *counters);
 
-/* Told pages done and pages in all; anything but 0 stops what is under way, and is given. */
+/* Gets pages done and pages in all; anything but 0 stops what is under way, and is given. */
 typedef int zubilo_progress(void *ctx, uint64_t done, uint64_t all);
 /* Checks all of the newest commit. MDB_CORRUPTED if something is wrong; problem is then called for each
  * thing: the page, 0 if it cannot be said; the table, null if it cannot be said; what it is. Both
@@ -296,7 +296,7 @@ typedef struct zubilo_scrub {
 } zubilo_scrub;
 int zubilo_scrub_report(MDB_env *env, zubilo_scrub *report);
 
-/* As mdb_env_copy2, or with a null path as mdb_env_copyfd2, telling how far it is. */
+/* As mdb_env_copy2, or with a null path as mdb_env_copyfd2, reporting how far it is. */
 int zubilo_copy(MDB_env *env, const char *path, int fd, unsigned flags, zubilo_progress *progress, void *ctx);
 
 /* Brings the store into memory. With wait 0 the system is asked to read in the background; else it is there when the call

@@ -31,7 +31,7 @@ pub(crate) fn val(bytes: &[u8]) -> MDB_val {
     MDB_val { mv_size: bytes.len(), mv_data: bytes.as_ptr().cast_mut().cast() }
 }
 
-/// Tells the program where bytes are.
+/// Gives the program the place of bytes.
 #[inline]
 pub(crate) fn give(to: *mut MDB_val, bytes: &[u8]) {
     if !to.is_null() {
@@ -54,7 +54,7 @@ impl Found {
     }
 }
 
-/// Tells the program where bytes are that were found.
+/// Gives the program the place of bytes that were found.
 #[inline]
 pub(crate) fn pass(to: *mut MDB_val, found: MDB_val) {
     if !to.is_null() {

@@ -33,7 +33,7 @@ pub enum Error {
         /// The table; none for the unnamed one.
         table: Option<Vec<u8>>,
         /// What it says.
-        told: u64,
+        stated: u64,
         /// What was found.
         found: u64,
     },
@@ -46,13 +46,13 @@ impl fmt::Display for Error {
             Error::NotLmdb => f.write_str("this is no data file of LMDB"),
             Error::Unsupported(what) => f.write_str(what),
             Error::Damaged { page, reason } => write!(f, "page {page} is damaged: {reason}"),
-            Error::Count { table: Some(name), told, found } => write!(
+            Error::Count { table: Some(name), stated, found } => write!(
                 f,
-                "the table \"{}\" says it has {told} records, it has {found}",
+                "the table \"{}\" says it has {stated} records, it has {found}",
                 name.escape_ascii()
             ),
-            Error::Count { table: None, told, found } => {
-                write!(f, "the unnamed table says it has {told} records, it has {found}")
+            Error::Count { table: None, stated, found } => {
+                write!(f, "the unnamed table says it has {stated} records, it has {found}")
             }
         }
     }

@@ -69,7 +69,7 @@ impl Table {
         Table { name, flags: Flags(tree.flags), tree, named_on, named: 0 }
     }
 
-    /// Number of records, as the file tells it: each value of a key counts.
+    /// Number of records, as the file states it: each value of a key counts.
     pub fn records(&self) -> u64 {
         self.tree.entries.saturating_sub(self.named)
     }
@@ -124,7 +124,7 @@ impl LmdbFile<File> {
 impl<S: Source> LmdbFile<S> {
     /// Reads the metas.
     pub fn new(source: S) -> Result<LmdbFile<S>> {
-        let size = source.size().map_err(|source| Error::Io { op: "tell the size", source })?;
+        let size = source.size().map_err(|source| Error::Io { op: "get the size", source })?;
         let (meta, one_meta_damaged) = meta::newest(&source, size)?;
         // What lies after the last page is not this commit's.
         let pages = (size / u64::from(meta.page_size)).min(meta.last_page.saturating_add(1));
@@ -160,8 +160,7 @@ impl<S: Source> LmdbFile<S> {
     /// Whether the commit that is read is still the newest. As long as it is, nothing that was read
     /// can have been overwritten: a writer uses pages again only two commits after they were freed.
     pub fn is_unchanged(&self) -> Result<bool> {
-        let size =
-            self.source.size().map_err(|source| Error::Io { op: "tell the size", source })?;
+        let size = self.source.size().map_err(|source| Error::Io { op: "get the size", source })?;
         Ok(meta::newest(&self.source, size)?.0.txn == self.meta.txn)
     }
 

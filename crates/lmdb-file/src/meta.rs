@@ -41,7 +41,7 @@ pub(crate) fn newest(source: &impl Source, size: u64) -> Result<(Meta, bool)> {
             Found::Good(second) if second.page_size == meta.page_size => Some(second),
             _ => None,
         },
-        // Where it is depends on the page size, which it tells itself.
+        // Where it is depends on the page size, which the meta itself gives.
         None => anywhere(source, size)?,
     };
     if let Some(meta) = first_good.or(second_good)

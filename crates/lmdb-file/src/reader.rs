@@ -229,9 +229,9 @@ impl<'f, S: Source> Reader<'f, S> {
 
     fn at_end(&self) -> Result<bool> {
         // Named tables count as records of the unnamed one.
-        let (told, found) = (self.table.tree.entries, self.found + self.named);
-        if told != found {
-            return Err(Error::Count { table: self.table.name.clone(), told, found });
+        let (stated, found) = (self.table.tree.entries, self.found + self.named);
+        if stated != found {
+            return Err(Error::Count { table: self.table.name.clone(), stated, found });
         }
         Ok(false)
     }

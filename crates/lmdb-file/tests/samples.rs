@@ -260,12 +260,12 @@ fn other_formats_are_told_apart() {
     for meta in 0..2 {
         newer[meta * 4096 + 20] = 2;
     }
-    let told = LmdbFile::new(&*newer).err().unwrap().to_string();
-    assert!(told.contains("format 2"), "{told}");
+    let message = LmdbFile::new(&*newer).err().unwrap().to_string();
+    assert!(message.contains("format 2"), "{message}");
     let mut big = whole;
     for meta in 0..2 {
         big[meta * 4096 + 16..][..4].reverse();
     }
-    let told = LmdbFile::new(&*big).err().unwrap().to_string();
-    assert!(told.contains("big-endian"), "{told}");
+    let message = LmdbFile::new(&*big).err().unwrap().to_string();
+    assert!(message.contains("big-endian"), "{message}");
 }

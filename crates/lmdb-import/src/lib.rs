@@ -91,7 +91,7 @@ impl<'f> Import<'f> {
         Ok(Import { old, how, moves })
     }
 
-    /// Number of records that the file tells of.
+    /// Number of records that the file claims.
     pub fn records(&self) -> u64 {
         self.moves.iter().map(|m| m.from.records()).sum()
     }

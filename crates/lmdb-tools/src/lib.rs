@@ -42,21 +42,21 @@ pub fn run(name: &str, tool: fn(&[String]) -> Result<()>) -> ExitCode {
     let own = arguments.next().and_then(std::result::Result::ok).unwrap_or_else(|| name.into());
     let arguments: Result<Vec<String>, _> = arguments.collect();
     let Ok(arguments) = arguments else {
-        tell(&format!("{own}: an argument is not UTF-8"));
+        to_stderr(&format!("{own}: an argument is not UTF-8"));
         return ExitCode::FAILURE;
     };
     match tool(&arguments) {
         Ok(()) | Err(Stop::Done) => ExitCode::SUCCESS,
         Err(Stop::Usage(usage)) => {
-            tell(&format!("usage: {own} {usage}"));
+            to_stderr(&format!("usage: {own} {usage}"));
             ExitCode::FAILURE
         }
         Err(Stop::Option(what, usage)) => {
-            tell(&format!("{own}: {what}\nusage: {own} {usage}"));
+            to_stderr(&format!("{own}: {what}\nusage: {own} {usage}"));
             ExitCode::FAILURE
         }
         Err(Stop::Failed(line)) => {
-            tell(&line.replacen("%s", &own, 1));
+            to_stderr(&line.replacen("%s", &own, 1));
             ExitCode::FAILURE
         }
     }
@@ -64,7 +64,7 @@ pub fn run(name: &str, tool: fn(&[String]) -> Result<()>) -> ExitCode {
 
 /// A line on standard error. Where it cannot be written the exit code still says how it ended;
 /// `eprintln!` would panic.
-fn tell(line: &str) {
+fn to_stderr(line: &str) {
     let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
 

@@ -8,7 +8,7 @@ use support::lmdb::{self, Env, Failed, Setup, Txn};
 use crate::api::{TABLE_FLAGS, describe, failed, open, reason, trust_order};
 use crate::options::Options;
 use crate::text::{Format, read_line};
-use crate::{Result, Stop, show_version, tell};
+use crate::{Result, Stop, show_version, to_stderr};
 
 const USAGE: &str = "[-V] [-a] [-f input] [-n] [-s name] [-N] [-T] dbpath";
 /// Records in a transaction.
@@ -89,7 +89,7 @@ impl Input {
             _ => match TABLE_FLAGS.iter().find(|(_, name)| *name == word) {
                 Some((flag, _)) if value != "0" => header.flags |= flag,
                 Some(_) => {}
-                None => tell(&format!(
+                None => to_stderr(&format!(
                     "mdb_load: line {}: unrecognized keyword ignored: {word}",
                     self.number
                 )),

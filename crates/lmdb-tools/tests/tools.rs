@@ -202,8 +202,8 @@ fn what_is_wrong_is_refused_with_a_reason() {
     for tool in ["mdb_stat", "mdb_copy", "mdb_dump", "mdb_load", "mdb_drop"] {
         let ran = run(tool, at, &["-?"], "");
         assert!(!ran.ok && ran.err.contains("usage: "), "{tool}: {}", ran.err);
-        let told = ran.err.contains(": invalid option -- '?'\n");
-        assert_eq!(told, tool != "mdb_copy", "{tool}: {}", ran.err);
+        let complains = ran.err.contains(": invalid option -- '?'\n");
+        assert_eq!(complains, tool != "mdb_copy", "{tool}: {}", ran.err);
         assert!(fine(tool, at, &["-V"], "").starts_with("LMDB 0.9."));
     }
     let head = "VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n";

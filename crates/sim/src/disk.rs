@@ -372,7 +372,7 @@ fn joined(bufs: &[IoSlice<'_>]) -> Vec<u8> {
     bufs.iter().flat_map(|buf| buf.iter().copied()).collect()
 }
 
-// SAFETY: the map is reserved once, as long as told, and only the engine writes to it.
+// SAFETY: the map is reserved once, as long as asked, and only the engine writes to it.
 unsafe impl DataFile for SimDisk {
     fn base(&self) -> *const u8 {
         self.0.base.as_ptr()
@@ -434,7 +434,7 @@ unsafe impl DataFile for SimDisk {
         };
         let work = |state: &mut State| {
             if state.flush_failed {
-                // What the trait demands: nothing tells what was lost.
+                // What the trait demands: nothing shows what was lost.
                 return Err(io::Error::other("an earlier flush has failed"));
             }
             if !state.mistake.is_some_and(|m| m.skips_flush(&state.events, &state.calls)) {

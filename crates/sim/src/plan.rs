@@ -274,7 +274,7 @@ fn hostile_plans() -> Vec<Plan> {
     ]
 }
 
-/// Nobody can tell whether the power was cut: weak commits are judged by their pages.
+/// Nobody knows whether the power was cut: weak commits are judged by their pages.
 fn hidden_plans() -> Vec<Plan> {
     let names = ["nosync-wide", "nosync-spill", "mixed", "hostile", "processes", "faults-nosync"];
     let hidden = [

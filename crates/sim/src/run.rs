@@ -170,7 +170,7 @@ impl<'p> Run<'p> {
     fn crash(&mut self, scene: &Scene<'_>, replay: &Replay<'_>, choice: Choice, rng: &mut Rng) {
         self.outcome.states += 1;
         beat();
-        // The lock file, which outlives the killed and tells of a failed flush, is not there any more.
+        // The lock file, which outlives the killed and records a failed flush, is not there any more.
         let choice = if choice.is_kill() && replay.poisoned { Choice::All } else { choice };
         let place = format!(
             "state {} generation {} event {} {choice:?}",

@@ -325,8 +325,8 @@ fn killed_checkpoints_one_after_the_other() {
 fn a_full_disk_under_the_flushing_thread_poisons_nothing() {
     let disk = SimDisk::new(&[], false);
     let period = Duration::from_millis(2);
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let logger = Arc::clone(&told);
+    let messages = Arc::new(Mutex::new(Vec::new()));
+    let logger = Arc::clone(&messages);
     let options = Options::new()
         .durability(Durability::Lazy { sync_bytes: u64::MAX, sync_period: period })
         .logger(Level::Warn, move |_, text| logger.lock().unwrap().push(text.to_string()));
@@ -348,8 +348,8 @@ fn a_full_disk_under_the_flushing_thread_poisons_nothing() {
     assert!(matches!(refused, Some(Error::Io { .. })), "{refused:?}");
     assert_eq!(value(&env), 1);
     std::thread::sleep(period * 20);
-    // Told once, however often it is tried.
-    assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
+    // Reported once, however often it is tried.
+    assert_eq!(messages.lock().unwrap().len(), 1, "{messages:?}");
     disk.set_hook(None);
     disk.unplan();
     commit(&env, 2).unwrap();

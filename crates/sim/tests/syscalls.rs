@@ -142,7 +142,7 @@ mod instead {
             // SAFETY: the caller gave at least one buffer of at least this length.
             unsafe {
                 let (from, len) = ((*bufs).iov_base, (*bufs).iov_len / 2);
-                // Of the last byte alone nobody could tell whether it is old or a bit of it wrong.
+                // Of the last byte alone nobody could say whether it is old or a bit of it wrong.
                 let len = if len < 32 { 0 } else { len };
                 libc::syscall(libc::SYS_pwrite64, fd, from, len, at) as isize
             }

@@ -161,5 +161,5 @@ pub(crate) fn target_dir() -> Result<PathBuf> {
     let output = cargo().args(["metadata", "--format-version", "1", "--no-deps"]).output()?;
     let found: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let dir = found.get("target_directory").and_then(|dir| dir.as_str());
-    Ok(dir.context("cargo does not tell where it builds")?.into())
+    Ok(dir.context("cargo does not say where it builds")?.into())
 }

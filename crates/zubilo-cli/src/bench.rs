@@ -61,7 +61,7 @@ fn key(number: u64) -> [u8; KEY] {
     key
 }
 
-/// Measures and tells.
+/// Measures, then prints the figures.
 pub(crate) fn run(args: &BenchArgs) -> Done {
     if !(0.01..=3600.0).contains(&args.seconds) {
         return Err(Failure::usage("read --seconds", "0.01 to 3600 it may be"));
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &BenchArgs) -> Done {
             "p99_us": f.each.map(|(_, p99)| p99.as_secs_f64() * 1e6),
         })
     });
-    let told = json!({
+    let summary = json!({
         "folder": args.folder.display().to_string(),
         "records": args.records,
         "key_bytes": KEY,
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &BenchArgs) -> Done {
         "file_bytes": file,
         "figures": list.collect::<Vec<_>>(),
     });
-    say(args.json, &told, &show(args, &figures, file))?;
+    say(args.json, &summary, &show(args, &figures, file))?;
     Ok(Code::Fine)
 }
 

@@ -41,10 +41,10 @@ pub(crate) fn run(args: &ChkArgs) -> Done {
     let report = checked.map_err(|error| failed(args, &error))?;
     let is_ok = report.is_ok() && !(args.strict && untrusted.is_some());
     let code = if is_ok { Code::Fine } else { Code::Damaged };
-    match tell(args, &report, untrusted, is_ok) {
+    match print(args, &report, untrusted, is_ok) {
         // A damaged store stays damaged when nobody listens.
         Err(failure) if failure.pipe => Ok(code),
-        told => told.map(|()| code),
+        printed => printed.map(|()| code),
     }
 }
 
@@ -58,12 +58,12 @@ fn failed(args: &ChkArgs, error: &Error) -> Failure {
 
 const RESTORE: &str = "restore from a copy, or try `zubilo salvage`";
 
-fn tell(args: &ChkArgs, report: &CheckReport, untrusted: Option<TxnId>, is_ok: bool) -> Done<()> {
+fn print(args: &ChkArgs, report: &CheckReport, untrusted: Option<TxnId>, is_ok: bool) -> Done<()> {
     let mut out = Out::new();
     if args.store.json {
-        let mut told = to_value(report);
-        told["untrusted"] = untrusted.map(|txn| txn.0).into();
-        out.json(&told)?;
+        let mut json = to_value(report);
+        json["untrusted"] = untrusted.map(|txn| txn.0).into();
+        out.json(&json)?;
     } else if !args.quiet || !is_ok || untrusted.is_some() {
         for problem in &report.problems {
             out.line(&show_problem(problem))?;

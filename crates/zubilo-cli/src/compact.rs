@@ -8,7 +8,7 @@ use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Done, Failure};
 use crate::interrupt;
 use crate::opening::{StoreArgs, WriteArgs};
-use crate::output::{Progress, count, say, size, tell};
+use crate::output::{Progress, count, say, size, to_stderr};
 
 /// Options of `compact`.
 #[derive(Args, Debug)]
@@ -38,12 +38,12 @@ pub(crate) fn run(args: &CompactArgs) -> Done {
     drop(progress);
     let report = compacted.map_err(|error| failed(&error))?;
     for name in &report.left_alone {
-        tell(&format!(
+        to_stderr(&format!(
             "zubilo: compact: table \"{}\" is in a caller's order and was left alone",
             escape(name)
         ));
     }
-    let told = json!({
+    let summary = json!({
         "finished": report.finished,
         "file_before": report.file_before,
         "file_after": report.file_after,
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &CompactArgs) -> Done {
         "held_by": report.held_by.as_ref().map(|r| json!({ "pid": r.pid, "txn": r.txn.0 })),
         "left_alone": report.left_alone.iter().map(|name| to_json(name)).collect::<Vec<_>>(),
     });
-    say(args.store.json, &told, &text(&report))?;
+    say(args.store.json, &summary, &text(&report))?;
     Ok(if interrupt::came() { Code::Interrupted } else { Code::Fine })
 }
 

@@ -55,14 +55,14 @@ pub(crate) fn run(args: &CopyArgs) -> Done {
     }
     let what = || format!("look at {}", args.to.display());
     let bytes = std::fs::metadata(&args.to).map_err(|e| Failure::io(what(), &e))?.len();
-    let told = json!({
+    let summary = json!({
         "txn": txn.0,
         "path": args.to.display().to_string(),
         "bytes": bytes,
         "compact": args.compact,
     });
     let text = format!("commit {txn} copied to {}, {}", args.to.display(), size(bytes));
-    say(args.store.json, &told, &text)?;
+    say(args.store.json, &summary, &text)?;
     Ok(Code::Fine)
 }
 

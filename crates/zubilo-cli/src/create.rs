@@ -41,12 +41,12 @@ pub(crate) fn run(args: &CreateTableArgs) -> Done {
     }
     done?;
     let options = args.layout.options();
-    let told = json!({ "table": to_json(&name), "options": layout::to_value(&options) });
+    let summary = json!({ "table": to_json(&name), "options": layout::to_value(&options) });
     let described = match layout::describe(&options) {
         text if text.is_empty() => text,
         text => format!(" ({text})"),
     };
-    say(args.store.json, &told, &format!("table \"{}\" made{described}", escape(&name)))?;
+    say(args.store.json, &summary, &format!("table \"{}\" made{described}", escape(&name)))?;
     Ok(Code::Fine)
 }
 

@@ -9,7 +9,7 @@ use zubilo::Env;
 use crate::encoding::{Encoding, EncodingArgs, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{StoreArgs, TableArg, WriteArgs};
-use crate::output::{records, say, tell};
+use crate::output::{records, say, to_stderr};
 use crate::range::RangeArgs;
 
 /// Options of `del`.
@@ -60,15 +60,15 @@ pub(crate) fn run(args: &DelArgs) -> Done {
         } else {
             missing = true;
             if !args.store.json {
-                tell(&format!("zubilo: del \"{}\": no such key", encoding.show(key)));
+                to_stderr(&format!("zubilo: del \"{}\": no such key", encoding.show(key)));
             }
         }
     }
     if deleted > 0 {
         txn.commit().doing("commit")?;
     }
-    let told = json!({ "table": to_json(&name), "deleted": deleted });
-    say(args.store.json, &told, &format!("{} deleted", records(deleted)))?;
+    let summary = json!({ "table": to_json(&name), "deleted": deleted });
+    say(args.store.json, &summary, &format!("{} deleted", records(deleted)))?;
     Ok(if missing { Code::NotFound } else { Code::Fine })
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{StoreArgs, WriteArgs, table_name};
-use crate::output::{records, say, tell};
+use crate::output::{records, say, to_stderr};
 
 /// Options of `drop`.
 #[derive(Args, Debug)]
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &DropArgs) -> Done {
         drop(read);
         let verb = if args.empty { "Empty" } else { "Drop" };
         if !ask(&format!("{verb} the table \"{shown}\" with {}?", records(len)))? {
-            tell("zubilo: drop: nothing was changed");
+            to_stderr("zubilo: drop: nothing was changed");
             return Ok(Code::NotFound);
         }
     }
@@ -60,9 +60,9 @@ pub(crate) fn run(args: &DropArgs) -> Done {
         txn.drop_table(&name).doing(&format!("drop the table \"{shown}\""))?;
     }
     txn.commit().doing("commit")?;
-    let told = json!({ "table": to_json(&name), "dropped": !args.empty, "deleted": len });
+    let summary = json!({ "table": to_json(&name), "dropped": !args.empty, "deleted": len });
     let done = if args.empty { "emptied" } else { "dropped" };
-    say(args.store.json, &told, &format!("table \"{shown}\" {done}, {} deleted", records(len)))?;
+    say(args.store.json, &summary, &format!("table \"{shown}\" {done}, {} deleted", records(len)))?;
     Ok(Code::Fine)
 }
 

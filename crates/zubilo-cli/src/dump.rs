@@ -10,7 +10,7 @@ use crate::encoding::{Encoding, EncodingArgs, escape};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{CsvWriter, Format, JsonlWriter, Store, TextWriter, Writer};
 use crate::opening::{ReadArgs, one_byte, table_name};
-use crate::output::{Out, Progress, tell};
+use crate::output::{Out, Progress, to_stderr};
 use crate::tables::NO_TABLES;
 
 /// Options of `dump`.
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &DumpArgs) -> Done {
     dump(&read, &names, writer.as_mut())?;
     writer.finish()?;
     if names.is_empty() && !args.store.json {
-        tell(NO_TABLES);
+        to_stderr(NO_TABLES);
     }
     Ok(if names.is_empty() { Code::NotFound } else { Code::Fine })
 }
@@ -120,7 +120,7 @@ fn dump(read: &ReadTxn, names: &[Vec<u8>], writer: &mut dyn Writer) -> Done<()> 
             let name = escape(name);
             progress.note(&format!(
                 "zubilo: dump: the table \"{name}\" has an order, many values under a key, counted \
-                 records or aligned values, which this format does not tell: make the table \
+                 records or aligned values, which this format cannot express: make the table \
                  before you load it"
             ));
         }

@@ -101,8 +101,8 @@ pub(crate) struct Encodings {
 }
 
 impl EncodingArgs {
-    /// For one table: as was asked for; else as its order and types tell, else as `usual` says. What the
-    /// table that is not there yet will be `new` tells.
+    /// For one table: as was asked for; else as its order and types imply, else as `usual` says. What the
+    /// table that does not exist yet will be is in `new`.
     pub(crate) fn of_table(
         &self,
         read: &ReadTxn,
@@ -290,7 +290,10 @@ impl Encoding {
         self.decode(text.as_bytes()).map_err(|cause| {
             let given = String::from_utf8_lossy(clip(text.as_bytes())).into_owned();
             let failure = Failure::usage(format!("read {what} \"{given}\""), cause);
-            failure.advise(format!("it is read as {}: docs/cli.md tells of encodings", self.name()))
+            failure.advise(format!(
+                "it is read as {}: docs/cli.md describes the encodings",
+                self.name()
+            ))
         })
     }
 }
@@ -409,7 +412,7 @@ pub(crate) fn to_json(bytes: &[u8]) -> Value {
     }
 }
 
-/// Bytes that JSON tells: a string, or `{"base64": "..."}`; none if it is something else.
+/// Bytes written in JSON: a string, or `{"base64": "..."}`; none if it is something else.
 pub(crate) fn bytes_of_json(value: &Value) -> Result<Option<Cow<'_, [u8]>>, String> {
     match value {
         Value::String(text) => Ok(Some(Cow::Borrowed(text.as_bytes()))),

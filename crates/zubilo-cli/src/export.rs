@@ -11,7 +11,7 @@ use crate::encoding::{clip, escape};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{Store, TextWriter, Writer};
 use crate::opening::{ReadArgs, table_name};
-use crate::output::{Out, Progress, tell};
+use crate::output::{Out, Progress, to_stderr};
 use crate::tables::NO_TABLES;
 
 /// Options of `export`.
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &ExportArgs) -> Done {
     }
     Box::new(export.writer).finish()?;
     if tables.is_empty() && !args.store.json {
-        tell(NO_TABLES);
+        to_stderr(NO_TABLES);
     }
     Ok(if tables.is_empty() { Code::NotFound } else { Code::Fine })
 }

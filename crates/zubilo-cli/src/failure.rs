@@ -6,7 +6,7 @@ use std::io;
 use serde_json::json;
 use zubilo::Error;
 
-use crate::output::tell;
+use crate::output::to_stderr;
 
 /// Exit codes, as `docs/cli.md` promises them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) enum Code {
     Damaged = 3,
     /// Everything else: I/O, busy, full, bad input.
     Other = 4,
-    /// Ctrl-C, as shells tell it.
+    /// Ctrl-C, as shells report it.
     Interrupted = 130,
 }
 
@@ -112,8 +112,8 @@ impl Failure {
         self
     }
 
-    /// Tells of it on standard error: one line, or one JSON object.
-    pub(crate) fn tell(&self, as_json: bool) {
+    /// Reports it on standard error: one line, or one JSON object.
+    pub(crate) fn report(&self, as_json: bool) {
         if as_json {
             let error = json!({
                 "what": self.what,
@@ -121,9 +121,9 @@ impl Failure {
                 "advice": self.advice,
                 "code": self.code as u8,
             });
-            tell(&json!({ "error": error }).to_string());
+            to_stderr(&json!({ "error": error }).to_string());
         } else {
-            tell(&format!("zubilo: {self}"));
+            to_stderr(&format!("zubilo: {self}"));
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::encoding::{Encoding, EncodingArgs, clip, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::opening::{ReadArgs, TableArg, VerifyArg};
-use crate::output::{Out, tell};
+use crate::output::{Out, to_stderr};
 
 /// Options of `get`.
 #[derive(Args, Debug)]
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &GetArgs) -> Done {
                 out.line(&text.map_err(|cause| Failure::new(Code::Other, print(key), cause))?)?;
             }
         } else {
-            tell(&format!("zubilo: get \"{}\": no such key", encodings.key.show(key)));
+            to_stderr(&format!("zubilo: get \"{}\": no such key", encodings.key.show(key)));
         }
         if value.is_none() {
             code = Code::NotFound;

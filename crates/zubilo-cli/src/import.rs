@@ -122,7 +122,7 @@ fn take_over(args: &ImportArgs, old: &LmdbFile<File>, import: &mut Import<'_>) -
         let progress = Progress::records("comparing", total);
         verify(args, import, &progress)?;
     }
-    let told = json!({
+    let summary = json!({
         "records": total,
         "tables": import.tables(),
         "verified": !args.no_verify,
@@ -134,7 +134,7 @@ fn take_over(args: &ImportArgs, old: &LmdbFile<File>, import: &mut Import<'_>) -
     let tables = count(tables as u64);
     say(
         args.store.json,
-        &told,
+        &summary,
         &format!("{} in {tables} table{plural} imported{compared}", records(total)),
     )?;
     Ok(Code::Fine)
@@ -157,13 +157,13 @@ fn shown(name: Option<&[u8]>) -> String {
     }
 }
 
-/// Tells how far it is; false when the user has had enough.
+/// Shows how far it is; false when the user has had enough.
 fn step(done: u64, progress: &Progress) -> bool {
     progress.set(done);
     !interrupt::came()
 }
 
-const RESTORE: &str = "restore the old file from a copy; what can be read of it mdb_dump may tell";
+const RESTORE: &str = "restore the old file from a copy; mdb_dump may show what can still be read";
 
 fn what(args: &ImportArgs) -> String {
     format!("import {}", args.old.display())

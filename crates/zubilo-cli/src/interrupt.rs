@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::failure::{Code, Done, Failure};
-use crate::output::{Progress, tell};
+use crate::output::{Progress, to_stderr};
 
 static CAME: AtomicBool = AtomicBool::new(false);
 /// Records committed so far, for the last word.
@@ -39,7 +39,7 @@ fn end() -> ! {
         // Nobody waits for what cannot be removed.
         let _ = std::fs::remove_file(path);
     }
-    tell(&format!("zubilo: interrupted: {}", committed(COMMITTED.load(Ordering::SeqCst))));
+    to_stderr(&format!("zubilo: interrupted: {}", committed(COMMITTED.load(Ordering::SeqCst))));
     std::process::exit(Code::Interrupted as i32)
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn came() -> bool {
     CAME.load(Ordering::Relaxed)
 }
 
-/// To be told after each commit.
+/// To be called after each commit.
 pub(crate) fn note_committed(records: u64) {
     COMMITTED.store(records, Ordering::SeqCst);
 }
@@ -104,7 +104,7 @@ impl Read for Input<'_> {
 /// Whether a read will not wait, now or after a moment.
 fn is_ready(file: &File) -> io::Result<bool> {
     let wait = Timespec { tv_sec: 0, tv_nsec: GLANCE.subsec_nanos().into() };
-    // Whatever else is to be told (an end, an error) the read tells.
+    // Everything else (an end, an error) comes from the read itself.
     match poll(&mut [PollFd::from_borrowed_fd(file.as_fd(), PollFlags::IN)], Some(&wait)) {
         Ok(ready) => Ok(ready > 0),
         Err(rustix::io::Errno::INTR) => Ok(false),

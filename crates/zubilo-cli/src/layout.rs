@@ -1,4 +1,4 @@
-//! Options of tables, fixed when a table is made: given on the command line, and told.
+//! Options of tables, fixed when a table is made: given on the command line, and shown.
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};

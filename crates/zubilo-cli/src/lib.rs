@@ -123,7 +123,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version come here too. Nobody is left to be told that this failed.
+            // Help and version come here too. If this fails, nobody is left to hear of it.
             let _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(Code::Usage as u8);
         }
@@ -159,7 +159,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Demo(args) => match demo::run(&args) {
             Ok(()) => Code::Fine as u8,
             Err(error) => {
-                output::tell(&format!("zubilo: {error:#}"));
+                output::to_stderr(&format!("zubilo: {error:#}"));
                 Code::Other as u8
             }
         },
@@ -175,7 +175,7 @@ enum Listener {
     Archive,
 }
 
-/// Tells of a failure and gives the exit code.
+/// Reports a failure and gives the exit code.
 fn end(done: Done, as_json: bool, listener: Listener) -> u8 {
     let code = match done {
         Ok(code) => code,
@@ -184,7 +184,7 @@ fn end(done: Done, as_json: bool, listener: Listener) -> u8 {
             Listener::Archive => Code::Other,
         },
         Err(failure) => {
-            failure.tell(as_json);
+            failure.report(as_json);
             failure.code
         }
     };

@@ -113,7 +113,7 @@ fn load(
     }
     drop(reader);
     drop(progress);
-    let told = json!({
+    let summary = json!({
         "records": load.seen,
         "kept": load.kept,
         "tables": load.tables.len(),
@@ -123,7 +123,7 @@ fn load(
         0 => String::new(),
         n => format!(", {} kept as they were", count(n)),
     };
-    say(args.store.json, &told, &format!("{} loaded{kept}", records(load.seen)))?;
+    say(args.store.json, &summary, &format!("{} loaded{kept}", records(load.seen)))?;
     Ok(Code::Fine)
 }
 
@@ -233,7 +233,7 @@ impl<'l> Load<'l> {
             none => none.insert(self.args.write.begin(self.env)?),
         };
         let opened = match (event, &entry.options) {
-            (Event::Table, Some(told)) => open_told(txn, &entry.table, told),
+            (Event::Table, Some(given)) => open_as_given(txn, &entry.table, given),
             _ => match &self.new {
                 Some(options) => txn.table_or_create_with(&entry.table, options),
                 None => txn.table_or_create(&entry.table),
@@ -289,16 +289,16 @@ impl<'l> Load<'l> {
     }
 }
 
-/// Opens or makes a table as the input tells. What LMDB's dumps cannot tell, a table that exists keeps.
-fn open_told<'t>(
+/// Opens or makes a table as the input describes it. An existing table keeps what LMDB's dumps cannot express.
+fn open_as_given<'t>(
     txn: &'t mut WriteTxn,
     name: &[u8],
-    told: &TableOptions,
+    given: &TableOptions,
 ) -> zubilo::Result<WriteTable<'t>> {
-    let mut options = told.clone();
+    let mut options = given.clone();
     if let Ok(table) = txn.table(name) {
         let existing = table.options();
-        if told.alignment() == 1 {
+        if given.alignment() == 1 {
             options = options.align_values(existing.alignment());
         }
         if existing.is_counted() {

@@ -16,7 +16,7 @@ use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::interrupt;
 use crate::opening::ReadArgs;
-use crate::output::{Out, Progress, say, tell};
+use crate::output::{Out, Progress, say, to_stderr};
 
 use self::cells::{Cell, Kind, Map};
 
@@ -25,10 +25,10 @@ use self::cells::{Cell, Kind, Map};
 pub(crate) struct MapArgs {
     #[command(flatten)]
     pub(crate) store: ReadArgs,
-    /// What the colours tell
+    /// What the colours mean
     #[arg(long, value_enum, default_value = "kind")]
     by: By,
-    /// Write a page for a browser, complete in itself, whose cells tell more under the pointer
+    /// Write a page for a browser, complete in itself, whose cells show more under the pointer
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Cells in a line [default: what the terminal has room for; in a browser 96]
@@ -42,7 +42,7 @@ pub(crate) struct MapArgs {
     color: Color,
 }
 
-/// What a cell's colour tells.
+/// What a cell's colour means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
     /// What the pages are
@@ -88,7 +88,10 @@ pub(crate) fn run(args: &MapArgs) -> Done {
         on_terminal(args, &map, &path)?;
     }
     if map.problems > 0 {
-        tell(&format!("zubilo: map: {} problems were met; `zubilo chk` lists them", map.problems));
+        to_stderr(&format!(
+            "zubilo: map: {} problems were met; `zubilo chk` lists them",
+            map.problems
+        ));
         return Ok(Code::Damaged);
     }
     Ok(Code::Fine)

@@ -153,7 +153,7 @@ impl ReadArgs {
         if at.commit.is_some() { Ok(env) } else { self.at.noted(env) }
     }
 
-    /// As [`ReadArgs::open_to_read`], for commands that tell by themselves of a commit that is not
+    /// As [`ReadArgs::open_to_read`], for commands that report by themselves a commit that is not
     /// trusted.
     pub(crate) fn open_to_report(&self) -> Done<Env> {
         self.open_to_report_at(&CommitArg { commit: None })

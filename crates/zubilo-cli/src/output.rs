@@ -63,17 +63,17 @@ pub(crate) fn say(as_json: bool, value: &Value, text: &str) -> Done<()> {
     out.finish()
 }
 
-/// A line on standard error. Where nobody can be told (a closed pipe, a full device) the exit code
+/// A line on standard error. Where nobody can read it (a closed pipe, a full device) the exit code
 /// still says how it ended; `eprintln!` would panic.
-pub(crate) fn tell(line: &str) {
+pub(crate) fn to_stderr(line: &str) {
     let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
 }
 
 /// What an operator should know beside the answer: a line on standard error.
 pub(crate) fn note(as_json: bool, text: &str) {
     match as_json {
-        true => tell(&json!({ "note": text }).to_string()),
-        false => tell(&format!("zubilo: note: {text}")),
+        true => to_stderr(&json!({ "note": text }).to_string()),
+        false => to_stderr(&format!("zubilo: note: {text}")),
     }
 }
 
@@ -162,7 +162,7 @@ impl Progress {
 
     /// A line for people above the bar.
     pub(crate) fn note(&self, line: &str) {
-        self.bar.suspend(|| tell(line));
+        self.bar.suspend(|| to_stderr(line));
     }
 
     pub(crate) fn set_of(&self, done: u64, all: u64) {

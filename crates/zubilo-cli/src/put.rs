@@ -12,7 +12,7 @@ use crate::encoding::{Encoding, EncodingArgs, clip, escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::layout::LayoutArgs;
 use crate::opening::{CreateArgs, StoreArgs, TableArg, WriteArgs};
-use crate::output::{say, tell};
+use crate::output::{say, to_stderr};
 
 /// Options of `put`.
 #[derive(Args, Debug)]
@@ -62,12 +62,12 @@ fn put_one(args: &PutArgs, env: &Env, name: &[u8]) -> Done {
     let key = encodings.key.argument("the key", &args.key)?;
     let value = value(args, encodings.value)?;
     let stored = put(args, env, name, &key, &value)?;
-    let told =
+    let summary =
         json!({ "table": to_json(name), "key": encodings.key.to_json(&key), "stored": stored });
-    say(args.store.json, &told, "")?;
+    say(args.store.json, &summary, "")?;
     if !stored && !args.store.json {
         let key = encodings.key.show(&key);
-        tell(&format!("zubilo: put \"{key}\": the key is there, it was left as it is"));
+        to_stderr(&format!("zubilo: put \"{key}\": the key is there, it was left as it is"));
     }
     Ok(if stored { Code::Fine } else { Code::NotFound })
 }

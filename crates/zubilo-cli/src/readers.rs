@@ -65,7 +65,7 @@ fn clean(args: &ReadersArgs) -> Done<u32> {
     env.clean_readers().doing("remove dead readers")
 }
 
-/// What a process is called, where the system tells.
+/// What a process is called, where the system says.
 pub(crate) fn program(pid: u32) -> Option<String> {
     let name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(crate::encoding::escape(name.trim_ascii_end()).into_owned())

@@ -12,7 +12,7 @@ use crate::failure::{Code, Doing, Done, Failure};
 use crate::formats::{CsvWriter, Format, JsonlWriter, Store, TextWriter, Writer};
 use crate::interrupt::{self, Unfinished};
 use crate::opening::{CommitArg, StoreArgs, mode_like, remove_store, tighten};
-use crate::output::{Out, Progress, count, records, say, tell as to_stderr};
+use crate::output::{Out, Progress, count, records, say, to_stderr};
 
 /// Options of `salvage`.
 #[derive(Args, Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct SalvageArgs {
 }
 
 /// What is reported at the end.
-struct Told {
+struct Recovered {
     table: SalvagedTable,
     count: SalvageCount,
 }
@@ -53,15 +53,15 @@ pub(crate) fn run(args: &SalvageArgs) -> Done {
         None => Salvage::open(path),
     };
     let salvage = salvage.map_err(|error| Failure::store(what(), &error))?;
-    let told = match &args.to {
+    let recovered = match &args.to {
         Some(to) => into_new(&salvage, path, to)?,
         None => as_text(args, &salvage)?,
     };
-    tell(args, &salvage, &told)?;
-    let whole = |t: &Told| t.table.rooted && (t.count.gaps | t.count.lost_values) == 0;
-    Ok(match told.iter().all(whole) && salvage.list_gaps() == 0 {
+    print(args, &salvage, &recovered)?;
+    let whole = |t: &Recovered| t.table.rooted && (t.count.gaps | t.count.lost_values) == 0;
+    Ok(match recovered.iter().all(whole) && salvage.list_gaps() == 0 {
         false => Code::Damaged,
-        true if told.is_empty() => Code::NotFound,
+        true if recovered.is_empty() => Code::NotFound,
         true => Code::Fine,
     })
 }
@@ -97,29 +97,29 @@ fn each_record(
 }
 
 /// Makes the new store; if that fails nothing is left of it.
-fn into_new(salvage: &Salvage, from: &Path, to: &Path) -> Done<Vec<Told>> {
+fn into_new(salvage: &Salvage, from: &Path, to: &Path) -> Done<Vec<Recovered>> {
     let from = from.metadata().map_err(|e| Failure::io(format!("read {}", from.display()), &e))?;
-    let told = into_store(salvage, &from, to);
-    if told.is_err() {
+    let recovered = into_store(salvage, &from, to);
+    if recovered.is_err() {
         remove_store(to);
     }
-    told
+    recovered
 }
 
-fn into_store(salvage: &Salvage, from: &Metadata, to: &Path) -> Done<Vec<Told>> {
+fn into_store(salvage: &Salvage, from: &Metadata, to: &Path) -> Done<Vec<Recovered>> {
     let options = Options::new().page_size(salvage.page_size() as u32).mode(mode_like(from));
     let what = || format!("make {}", to.display());
     let env = options.open(to).map_err(|error| Failure::store(what(), &error))?;
     let _unfinished = Unfinished::new([to.to_path_buf(), Options::default_lock_path(to)]);
     tighten(to, from)?;
     let progress = Progress::records("salvaging", 0);
-    let (mut told, mut done) = (Vec::new(), 0);
+    let (mut recovered, mut done) = (Vec::new(), 0);
     for table in salvage.tables() {
         let count = one_table(salvage, table, &env, &progress, &mut done)?;
-        told.push(Told { table: table.clone(), count });
+        recovered.push(Recovered { table: table.clone(), count });
     }
     env.close().doing("close the new store")?;
-    Ok(told)
+    Ok(recovered)
 }
 
 fn one_table(
@@ -146,7 +146,7 @@ fn one_table(
     Ok(count)
 }
 
-fn as_text(args: &SalvageArgs, salvage: &Salvage) -> Done<Vec<Told>> {
+fn as_text(args: &SalvageArgs, salvage: &Salvage) -> Done<Vec<Recovered>> {
     let out = Out::new();
     let format = match (args.format, args.store.json) {
         (None, false) => Format::Bytevalue,
@@ -166,22 +166,22 @@ fn as_text(args: &SalvageArgs, salvage: &Salvage) -> Done<Vec<Told>> {
         }
     };
     let progress = Progress::records("salvaging", 0);
-    let (mut told, mut done) = (Vec::new(), 0);
+    let (mut recovered, mut done) = (Vec::new(), 0);
     for table in salvage.tables() {
         writer.table(&table.name, &table.options())?;
         let take = &mut |key: &[u8], value: &[u8]| writer.record(key, value);
         let count = each_record(salvage, table, &progress, &mut done, take)?;
         writer.table_end()?;
-        told.push(Told { table: table.clone(), count });
+        recovered.push(Recovered { table: table.clone(), count });
     }
     writer.finish()?;
-    Ok(told)
+    Ok(recovered)
 }
 
 /// The figures: on standard error where the records go to standard output.
-fn tell(args: &SalvageArgs, salvage: &Salvage, told: &[Told]) -> Done<()> {
+fn print(args: &SalvageArgs, salvage: &Salvage, recovered: &[Recovered]) -> Done<()> {
     let as_json = args.store.json;
-    let (value, text) = (to_value(salvage, told), show(salvage, told));
+    let (value, text) = (to_value(salvage, recovered), show(salvage, recovered));
     if args.to.is_some() {
         return say(as_json, &value, &text);
     }
@@ -192,8 +192,8 @@ fn tell(args: &SalvageArgs, salvage: &Salvage, told: &[Told]) -> Done<()> {
     Ok(())
 }
 
-fn to_value(salvage: &Salvage, told: &[Told]) -> Value {
-    let table = |t: &Told| {
+fn to_value(salvage: &Salvage, recovered: &[Recovered]) -> Value {
+    let table = |t: &Recovered| {
         json!({
             "name": to_json(&t.table.name),
             "named": t.table.named,
@@ -208,11 +208,11 @@ fn to_value(salvage: &Salvage, told: &[Told]) -> Value {
     json!({
         "txn": salvage.commit().map(|txn| txn.0),
         "list_gaps": salvage.list_gaps(),
-        "tables": told.iter().map(table).collect::<Vec<_>>(),
+        "tables": recovered.iter().map(table).collect::<Vec<_>>(),
     })
 }
 
-fn show(salvage: &Salvage, told: &[Told]) -> String {
+fn show(salvage: &Salvage, recovered: &[Recovered]) -> String {
     let mut lines = vec![match salvage.commit() {
         Some(txn) => format!("commit {txn}, {} whole pages", count(salvage.pages())),
         None => format!("no meta page is whole; {} whole pages", count(salvage.pages())),
@@ -220,7 +220,7 @@ fn show(salvage: &Salvage, told: &[Told]) -> String {
     if salvage.list_gaps() > 0 {
         lines.push("the list of tables is damaged: tables may be missing, or be back".into());
     }
-    for Told { table, count: c } in told {
+    for Recovered { table, count: c } in recovered {
         let mut line = format!("table \"{}\": {}", escape(&table.name), records(c.records));
         let mut add = |number: u64, what: &str| {
             if number > 0 {

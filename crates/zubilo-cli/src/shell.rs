@@ -58,7 +58,7 @@ fn open(args: &ShellArgs) -> Done<Env> {
 
 fn on_terminal(args: &ShellArgs, env: &Env, session: &mut Session<'_>) -> Done {
     let mut prompt = Prompt::new(env, !args.no_history)?;
-    println!("{}: help tells what can be typed", args.store.store.display());
+    println!("{}: type help for the commands", args.store.store.display());
     while let Some(line) = prompt.line(&session.prompt())? {
         let mut out = Out::new();
         let next = session.take(&line, &mut out);
@@ -66,7 +66,7 @@ fn on_terminal(args: &ShellArgs, env: &Env, session: &mut Session<'_>) -> Done {
         match next {
             Ok(Next::Line) => {}
             Ok(Next::End) => break,
-            Err(failure) => crate::output::tell(&failure.to_string()),
+            Err(failure) => crate::output::to_stderr(&failure.to_string()),
         }
     }
     session.farewell();
@@ -85,7 +85,7 @@ fn from_file(session: &mut Session<'_>) -> Done {
             Ok(Next::End) => break,
             // That something is not there is an answer.
             Err(failure) if failure.code == Code::NotFound => {
-                crate::output::tell(&failure.to_string());
+                crate::output::to_stderr(&failure.to_string());
                 worst = Code::NotFound;
             }
             Err(failure) => return Err(failure),

@@ -17,7 +17,7 @@ pub(crate) struct StatArgs {
     pub(crate) store: ReadArgs,
 }
 
-/// What there is to tell.
+/// What is shown.
 struct Figures {
     path: String,
     info: EnvInfo,

@@ -9,7 +9,7 @@ use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done};
 use crate::layout;
 use crate::opening::ReadArgs;
-use crate::output::{Out, count, size, table, tell};
+use crate::output::{Out, count, size, table, to_stderr};
 use crate::typed;
 
 /// Options of `tables`.
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &TablesArgs) -> Done {
     }
     out.finish()?;
     if tables.is_empty() && !args.store.json {
-        tell(NO_TABLES);
+        to_stderr(NO_TABLES);
     }
     Ok(if tables.is_empty() { Code::NotFound } else { Code::Fine })
 }

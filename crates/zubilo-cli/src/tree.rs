@@ -82,7 +82,7 @@ struct Tree {
     records: Option<Records>,
 }
 
-/// What single records tell.
+/// What single records show.
 struct Records {
     keys: Sizes,
     values: Sizes,
@@ -90,7 +90,7 @@ struct Records {
     prefixes: Prefixes,
 }
 
-/// Looks at the table and tells.
+/// Examines the table and prints the result.
 pub(crate) fn run(args: &TreeArgs) -> Done {
     let name = table_name(&args.table)?;
     let env = args.store.open_to_read_verified()?;

@@ -11,7 +11,7 @@ use crate::encoding::escape;
 use crate::failure::{Code, Done, Failure};
 use crate::interrupt;
 use crate::opening::ReadArgs;
-use crate::output::{Out, Progress, records, size, tell};
+use crate::output::{Out, Progress, records, size, to_stderr};
 
 /// Options of `verify`.
 #[derive(Args, Debug)]
@@ -40,7 +40,7 @@ struct Found {
     seconds: f64,
 }
 
-/// Verifies the stores one after the other; the worst of them tells the exit code.
+/// Verifies the stores one after the other; the worst of them decides the exit code.
 pub(crate) fn run(args: &VerifyArgs) -> Done {
     interrupt::catch()?;
     let mut out = Out::new();
@@ -120,7 +120,7 @@ fn show(args: &VerifyArgs, store: &Path, found: &Done<Found>, out: &mut Out) -> 
     let found = match found {
         Ok(found) => found,
         Err(failure) => {
-            tell(&format!("zubilo: {failure}"));
+            to_stderr(&format!("zubilo: {failure}"));
             return out.line(&format!("{path}: not verified"));
         }
     };

@@ -51,7 +51,7 @@ macro_rules! map_like {
     };
 }
 
-/// What counted tables tell, of every kind.
+/// Counts and ranks, of counted tables of every kind.
 macro_rules! counting {
     ($life:lifetime) => {
         /// Record `n` in the order of the table, counted from 0; each value of a key is one. Only

@@ -154,7 +154,7 @@ macro_rules! definition {
                 $name { definition, types: PhantomData }
             }
 
-            /// Notes a word of the caller's with the types, for what they do not tell, such as the
+            /// Notes a word of the caller's with the types, for what they do not express, such as the
             /// fields of a serde type. A table of another version is refused like one of other types.
             pub const fn version(mut self, version: &'static str) -> Self {
                 self.definition.version = version;

@@ -1,4 +1,4 @@
-//! How handles show themselves in debug output: by what tells them apart, never by their contents.
+//! How handles show themselves in debug output: by what distinguishes them, never by their contents.
 
 use std::fmt;
 

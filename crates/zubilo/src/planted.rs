@@ -69,7 +69,7 @@ pub enum Bug {
     RingFreedTooEarly,
     /// A transaction is logged although its record does not say all that it did.
     ChangesNotLogged,
-    /// The record of a transaction tells what a nested level did that was undone.
+    /// The record of a transaction holds what a nested level did that was undone.
     UndoneChangesLogged,
     /// A commit is logged although the one before it is neither in the log nor on disk.
     GapInTheLog,

@@ -260,8 +260,8 @@ impl Field<'_> {
                 runner.turn(&mut cells[i], task.work, bound, warm, audit);
             }
         }
-        let told = cells.iter().find_map(|cell| cell.audit.as_ref()?.audit_missing.as_ref());
-        if let Some(why) = told.filter(|_| self.report.fact(CALLS).is_empty()) {
+        let why = cells.iter().find_map(|cell| cell.audit.as_ref()?.audit_missing.as_ref());
+        if let Some(why) = why.filter(|_| self.report.fact(CALLS).is_empty()) {
             self.report.environment.push((CALLS.into(), format!("not counted: {why}")));
         }
         Row { name: task.name.clone(), work: task.work, bound: task.bound, cells }

@@ -111,7 +111,7 @@ impl Engine for Level {
         Ok(())
     }
 
-    /// It tells nothing of its compactions.
+    /// It reports nothing about its compactions.
     fn settle(&self) -> Outcome<()> {
         super::until_idle()
     }

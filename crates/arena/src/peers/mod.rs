@@ -74,7 +74,7 @@ pub(crate) fn share_memory(limit: Option<u64>, records: u64) {
     LIMITED.store(limit.is_some(), Ordering::Relaxed);
 }
 
-/// Whether the store is larger than memory: engines that map their file can be told that reading
+/// Whether the store is larger than memory: engines that map their file can be warned that reading
 /// ahead is of no use then.
 fn limited() -> bool {
     LIMITED.load(Ordering::Relaxed)
@@ -94,7 +94,7 @@ static LARGE_VALUES: AtomicBool = AtomicBool::new(false);
 /// Values from here on have settings of their own in engines that can keep them apart from keys.
 const LARGE_VALUE: u32 = 4096;
 
-/// Tells what values the stores opened from now on will have.
+/// Sets what values the stores opened from now on will have.
 pub(crate) fn expect_values(values: Values) {
     let large = matches!(values, Values::Fixed(LARGE_VALUE..));
     LARGE_VALUES.store(large, Ordering::Relaxed);
@@ -115,7 +115,7 @@ fn until_quiet(mut quiet: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
     Ok(())
 }
 
-/// Waits until this process has hardly used the CPU three times in a row: for engines that tell
+/// Waits until this process has hardly used the CPU three times in a row: for engines that report
 /// nothing of their threads.
 fn until_idle() -> Outcome<()> {
     let mut before = crate::clock::cpu_now();
@@ -291,7 +291,7 @@ pub(crate) trait Reader {
         Ok(())
     }
 
-    /// At most `most` records in order, all or from the first key not less than `from`; tells how
+    /// At most `most` records in order, all or from the first key not less than `from`; returns how
     /// many there were.
     fn walk(
         &mut self,
@@ -305,7 +305,7 @@ pub(crate) trait Reader {
 pub(crate) trait Writer {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Outcome<()>;
 
-    /// As `put`, of a key greater than all others; the engine may be told so.
+    /// As `put`, of a key greater than all others; the engine may use that.
     fn append(&mut self, key: &[u8], value: &[u8]) -> Outcome<()> {
         self.put(key, value)
     }
@@ -339,7 +339,7 @@ pub(crate) struct Entry {
     pub(crate) what: &'static str,
 }
 
-/// Whether an entry changes its files through a writable map, where no call tells how much. The others
+/// Whether an entry changes its files through a writable map, where no call shows how much. The others
 /// hand all that they write to the kernel.
 pub(crate) fn writes_through_a_map(entry: &str, class: Class) -> bool {
     match entry {

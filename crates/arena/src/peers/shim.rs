@@ -64,7 +64,7 @@ unsafe impl Sync for Shim {}
 pub(crate) struct Thread {
     api: Api,
     session: Ptr,
-    /// Whether a call in this transaction was told to try again.
+    /// Whether a call in this transaction was asked to try again.
     again: bool,
 }
 

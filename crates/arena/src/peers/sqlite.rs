@@ -111,7 +111,7 @@ impl Engine for Sqlite {
                 return Err(Fault::Absent(reason.into()));
             }
         };
-        // The kernel reads ahead around each fault of a map, and SQLite cannot tell it not to.
+        // The kernel reads ahead around each fault of a map, and SQLite cannot ask it not to.
         let mapped = if super::limited() { 0 } else { 64u64 << 30 };
         let pragmas = format!(
             "PRAGMA journal_mode={mode}; PRAGMA synchronous={synchronous}; \
@@ -327,7 +327,7 @@ impl Connection {
 
     /// Ends a transaction whose work has failed.
     fn give_up<R>(&self, fault: Fault) -> Outcome<R> {
-        // The first fault is the one to tell.
+        // The first fault is the one to report.
         let _ = self.run("ROLLBACK;");
         Err(fault)
     }

@@ -1,5 +1,5 @@
 //! What came out: `record` keeps all of it, `digest` the figures; of these `table` prints, `html`
-//! draws with `svg`, `paper` writes markdown and CSV, and `rank` tells where Zubilo is not first.
+//! draws with `svg`, `paper` writes markdown and CSV, and `rank` lists where Zubilo is not first.
 
 pub(crate) mod digest;
 pub(crate) mod html;

@@ -170,10 +170,10 @@ fn rate_of(part: &Part) -> f64 {
 }
 
 impl Cell {
-    /// The space that a store took over its transactions, in the last round that tells.
+    /// The space that a store took over its transactions, in the last round that has it.
     pub(crate) fn growth(&self) -> &[(u64, u64)] {
-        let told = self.samples.iter().rev().find(|s| !s.growth.is_empty());
-        told.map_or(&[], |sample| &sample.growth)
+        let sample = self.samples.iter().rev().find(|s| !s.growth.is_empty());
+        sample.map_or(&[], |sample| &sample.growth)
     }
 
     /// What must be known besides the figures.

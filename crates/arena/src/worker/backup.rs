@@ -13,7 +13,7 @@ use crate::disk;
 use crate::peers::{Engine, Fault, Outcome, Session};
 use crate::spec::{Bound, Part};
 
-/// An operation is a record in the copy; beside it CRUD. `look` tells how many records a copy has and
+/// An operation is a record in the copy; beside it CRUD. `look` counts the records of a copy and
 /// how many of them are damaged.
 pub(super) fn run<E: Engine>(
     engine: &E,

@@ -24,7 +24,7 @@ impl Fence {
             Fault::Absent(format!("memory cannot be limited here: {}: {error}", what.display()))
         };
         if second {
-            // Fails where it is on already by another way; the limit's own file tells.
+            // Fails where it is on already by another way; the limit's own file shows it.
             let _ = fs::write(root.join("cgroup.subtree_control"), "+memory");
         }
         fs::create_dir(&own).map_err(|e| refused(&own, e))?;

@@ -15,7 +15,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// `device` as `device_of` tells it.
+    /// `device` as `device_of` gives it.
     pub(super) fn start(device: u64) -> Meter {
         Meter { before: now(device), device, started: Instant::now() }
     }

@@ -11,7 +11,7 @@ use crate::peers::{Outcome, Session, Writer};
 use crate::spec::Bound;
 
 /// Records of a new store put in transactions of `batch`; an operation is a record, the latency a
-/// transaction's. Tells how many bytes were put.
+/// transaction's. Returns the bytes put.
 pub(super) fn load(
     session: &mut impl Session,
     data: &Data,
@@ -62,7 +62,7 @@ fn put_all(
     Ok(())
 }
 
-/// Runs one transaction after the other; `next` does one and tells the bytes put, or none when it
+/// Runs one transaction after the other; `next` does one and returns the bytes put, or none when it
 /// has nothing left to do.
 pub(super) fn transactions(
     bound: Bound,

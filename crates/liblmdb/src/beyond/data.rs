@@ -1,4 +1,4 @@
-//! Records: with the number of their values, replaced with the old value told, many at once.
+//! Records: with the number of their values, replaced in exchange for the old value, many at once.
 
 use std::ffi::{c_int, c_uint};
 
@@ -79,7 +79,7 @@ fn replace(
                 unsafe { (*old).mv_size = value.len() };
                 return Ok(false);
             }
-            // SAFETY: by the contract there is room for as many bytes as the caller has told.
+            // SAFETY: by the contract there is room for as many bytes as the caller has said.
             unsafe {
                 std::ptr::copy_nonoverlapping(value.as_ptr(), room.mv_data.cast(), value.len());
                 (*old).mv_size = value.len();

@@ -31,7 +31,7 @@ impl Call {
 fn update(env: *mut MDB_env, call: Call) -> Result<()> {
     let opened = env_of(env)?.opened()?;
     let mut refused = 0;
-    let told = &mut refused;
+    let code_out = &mut refused;
     let change = move |writer: &mut WriteTxn| {
         // Whole, not its fields: it is what may go to another thread.
         let call = &call;
@@ -39,7 +39,7 @@ fn update(env: *mut MDB_env, call: Call) -> Result<()> {
         match code {
             0 => Ok(()),
             code => {
-                *told = code;
+                *code_out = code;
                 Err(Error::Stopped)
             }
         }

@@ -1,4 +1,4 @@
-//! Messages: what the store tells goes to a function of the program, up to a level.
+//! Messages: what the store reports goes to a function of the program, up to a level.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Arguments;
@@ -50,7 +50,7 @@ fn number_of(level: Level) -> c_int {
 }
 
 /// Hands a message to the program's function, if there is one that wants it.
-pub(crate) fn tell(level: Level, message: Arguments<'_>) {
+pub(crate) fn pass_on(level: Level, message: Arguments<'_>) {
     let number = number_of(level);
     if number <= LEVEL.load(Ordering::Relaxed)
         && let Some(logger) = logger()

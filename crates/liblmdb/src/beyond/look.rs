@@ -1,4 +1,4 @@
-//! Looking a store through: its pages, its damage, its figures, its readers; copies that tell how far
+//! Looking a store through: its pages, its damage, its figures, its readers; copies that report how far
 //! they are.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -90,14 +90,14 @@ pub(super) unsafe extern "C" fn mdbx_env_pgwalk(
         let visitor = visitor.ok_or(Code::EINVAL)?;
         let store = &live(txn)?.env()?.newest()?.store;
         let page_size = store.page_size() as u64;
-        let mut told = 0;
+        let mut answer = 0;
         let walked = store.walk_pages(&mut |page| {
-            told = visit(visitor, context, page, page_size);
-            told == 0
+            answer = visit(visitor, context, page, page_size);
+            answer == 0
         });
-        match (walked, told) {
+        match (walked, answer) {
             (Ok(report), _) => sound(&report),
-            (Err(_), told) if told != 0 => Err(Code(told)),
+            (Err(_), answer) if answer != 0 => Err(Code(answer)),
             (Err(error), _) => Err(error.into()),
         }
     })
@@ -107,14 +107,14 @@ pub(super) unsafe extern "C" fn mdbx_env_pgwalk(
 pub(super) fn go_on(
     progress: Option<Progress>,
     context: *mut c_void,
-    told: &mut c_int,
+    answer: &mut c_int,
 ) -> impl FnMut(u64, u64) -> bool {
     move |done, all| {
         if let Some(progress) = progress {
             // SAFETY: the program gave function and context for this.
-            *told = unsafe { progress(context, done, all) };
+            *answer = unsafe { progress(context, done, all) };
         }
-        *told == 0
+        *answer == 0
     }
 }
 
@@ -126,11 +126,12 @@ pub(super) unsafe extern "C" fn zubilo_check(
     context: *mut c_void,
 ) -> c_int {
     entry(env, || {
-        let mut told = 0;
-        let checked = env_of(env)?.newest()?.store.check(&mut go_on(progress, context, &mut told));
+        let mut answer = 0;
+        let checked =
+            env_of(env)?.newest()?.store.check(&mut go_on(progress, context, &mut answer));
         let report = match checked {
             Ok(report) => report,
-            Err(_) if told != 0 => return Err(Code(told)),
+            Err(_) if answer != 0 => return Err(Code(answer)),
             Err(error) => return Err(error.into()),
         };
         let Some(problem) = problem else { return sound(&report) };
@@ -138,9 +139,9 @@ pub(super) unsafe extern "C" fn zubilo_check(
             let (table, reason) = (found.table.as_deref().map(text), text(found.reason.as_bytes()));
             let table = table.as_deref().map_or(std::ptr::null(), CStr::as_ptr);
             // SAFETY: the program gave function and context for this.
-            let told = unsafe { problem(context, found.page.0, table, reason.as_ptr()) };
-            if told != 0 {
-                return Err(Code(told));
+            let answer = unsafe { problem(context, found.page.0, table, reason.as_ptr()) };
+            if answer != 0 {
+                return Err(Code(answer));
             }
         }
         sound(&report)
@@ -158,15 +159,15 @@ pub(super) unsafe extern "C" fn zubilo_copy(
 ) -> c_int {
     entry(env, || {
         let this = env_of(env)?;
-        let mut told = 0;
-        let mut progress = go_on(progress, context, &mut told);
+        let mut answer = 0;
+        let mut progress = go_on(progress, context, &mut answer);
         let copied = if path.is_null() {
             copy_fd(this, fd, flags, &mut progress)
         } else {
             copy_to(this, path, flags, &mut progress)
         };
         drop(progress);
-        copied.map_err(|code| if told == 0 { code } else { Code(told) })
+        copied.map_err(|code| if answer == 0 { code } else { Code(answer) })
     })
 }
 
@@ -230,9 +231,9 @@ pub(super) unsafe extern "C" fn zubilo_readers(
         for reader in env_of(env)?.opened()?.store.readers() {
             let (pid, txn) = (reader.pid as libc::pid_t, reader.txn.0.saturating_sub(FIRST_TXN));
             // SAFETY: the program gave function and context for this.
-            let told = unsafe { function(context, pid, reader.thread, txn, reader.lag) };
-            if told != 0 {
-                return Err(Code(told));
+            let answer = unsafe { function(context, pid, reader.thread, txn, reader.lag) };
+            if answer != 0 {
+                return Err(Code(answer));
             }
         }
         Ok(())

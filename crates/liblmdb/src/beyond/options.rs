@@ -96,7 +96,7 @@ impl Extra {
             .create(create != Some(0))
             .exclusive(self.exclusive)
             .audit(log::audits())
-            .logger(zubilo::Level::Debug, log::tell)
+            .logger(zubilo::Level::Debug, log::pass_on)
     }
 }
 

@@ -53,7 +53,7 @@ impl MDB_cursor {
             op::FIRST => walk.first()?,
             _ => walk.last()?,
         };
-        told(found)
+        pair_found(found)
     }
 
     #[cold]
@@ -66,7 +66,7 @@ impl MDB_cursor {
         }
         walk.set_note(RawNote::Nothing);
         if note == RawNote::Missed && matches!(how, op::NEXT | op::NEXT_DUP) {
-            return told(walk.first_value()?);
+            return pair_found(walk.first_value()?);
         }
         self.go(txn, how)
     }
@@ -118,7 +118,7 @@ impl MDB_cursor {
         if let Some((_, own)) = walk.seek_pair(key, value, exact)?
             && (!value.is_empty() || own.is_empty() || walk.count()? == 1)
         {
-            return told(walk.under()?);
+            return pair_found(walk.under()?);
         }
         if !walk.seek(key)? {
             return self.missed(txn);
@@ -139,7 +139,7 @@ impl MDB_cursor {
 
     /// What it stands on.
     fn here(&mut self, txn: &mut MDB_txn) -> Result<Found> {
-        told(self.valued(txn)?.current()?)
+        pair_found(self.valued(txn)?.current()?)
     }
 
     fn edge_value(&mut self, txn: &mut MDB_txn, last: bool) -> Result<Found> {
@@ -150,7 +150,7 @@ impl MDB_cursor {
             return Err(Code::INCOMPATIBLE);
         }
         let mut walk = self.valued(txn)?;
-        told(if last { walk.last_value()? } else { walk.first_value()? })
+        pair_found(if last { walk.last_value()? } else { walk.first_value()? })
     }
 
     /// Values that lie together.
@@ -202,7 +202,7 @@ impl MDB_cursor {
 
 /// What a move has found.
 #[inline]
-fn told(found: Option<RawPair<'_>>) -> Result<Found> {
+fn pair_found(found: Option<RawPair<'_>>) -> Result<Found> {
     found.map(Found::new).ok_or(Code::NOTFOUND)
 }
 
@@ -212,7 +212,7 @@ fn go_to_key(mut walk: RawAt<'_>) -> Result<Found> {
         // Further values of the last key do not come after that.
         walk.set_note(RawNote::Ended);
     }
-    told(found)
+    pair_found(found)
 }
 
 /// Which of key and value an operation gives.
@@ -267,7 +267,7 @@ fn get_any(cursor: &mut MDB_cursor, key: *mut MDB_val, data: *mut MDB_val, how: 
                 && walk.stand() == RawStand::Placed
                 && let Some(next) = walk.key()?
             {
-                // LMDB tells the key before it finds that there is no value.
+                // LMDB gives the key before it finds that there is no value.
                 give(key, next);
             }
             (here?, Gives::Both)

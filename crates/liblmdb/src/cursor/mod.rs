@@ -134,7 +134,7 @@ pub(crate) fn cursor_of<'c>(cursor: *mut MDB_cursor) -> Result<&'c mut MDB_curso
         return Err(Code::EINVAL);
     }
     // SAFETY: by the contract it comes from mdb_cursor_open, and one thread at a time uses it; one
-    // that was closed is kept for a while, and its first word tells.
+    // that was closed is kept for a while, and its first word says so.
     let found = unsafe { &mut *cursor };
     if found.magic == Magic::CURSOR { Ok(found) } else { Err(Code::EINVAL) }
 }
@@ -361,8 +361,8 @@ pub(crate) unsafe extern "C" fn mdb_cursor_count(
             return Err(Code::BAD_TXN);
         }
         // LMDB looks at the table before it looks whether the transaction has failed.
-        let told = txn_of(MDB_txn::innermost(cursor.txn))?.kind(cursor.dbi);
-        if told.is_ok_and(|kind| !kind.duplicates) {
+        let kind = txn_of(MDB_txn::innermost(cursor.txn))?.kind(cursor.dbi);
+        if kind.is_ok_and(|kind| !kind.duplicates) {
             return Err(Code::INCOMPATIBLE);
         }
         let txn = cursor.worker()?;

@@ -30,7 +30,7 @@ impl MDB_cursor {
     ) -> Result<()> {
         let (mut own_key, mut own_value) = (Copied::<MAX_KEY>::new(), Copied::<MAX_KEY>::new());
         let key = own_key.keep(key);
-        // Told before the program's value is replaced by what is stored.
+        // Read before the program's value is replaced by what is stored.
         let value = match flags & put::RESERVE {
             0 => own_value.keep(bytes(data)?),
             _ => &[],
@@ -131,8 +131,8 @@ impl MDB_cursor {
         if self.txn.is_null() {
             return Err(Code::BAD_TXN);
         }
-        let told = txn_of(MDB_txn::innermost(self.txn))?.kind(self.dbi);
-        if told.is_ok_and(|kind| !kind.fixed) { Err(Code::INCOMPATIBLE) } else { Ok(()) }
+        let kind = txn_of(MDB_txn::innermost(self.txn))?.kind(self.dbi);
+        if kind.is_ok_and(|kind| !kind.fixed) { Err(Code::INCOMPATIBLE) } else { Ok(()) }
     }
 
     /// Stores many values of one size under a key; returns how many it did.
@@ -280,7 +280,7 @@ pub(super) unsafe extern "C" fn mdb_cursor_put(
         let key = bytes(key)?;
         let mut wanted = 0;
         if flags & put::MULTIPLE != 0 {
-            // SAFETY: by the contract there are two values; the second one tells how many were stored.
+            // SAFETY: by the contract there are two values; the second one gets how many were stored.
             wanted = unsafe { std::mem::take(&mut (*data.add(1)).mv_size) };
             cursor.takes_many()?;
         }

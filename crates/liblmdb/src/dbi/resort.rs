@@ -67,12 +67,12 @@ impl MDB_txn {
         let page = self.env()?.opened()?.store.page_size() as u64;
         // Without the savings of byte order they may take more.
         let room = i64::try_from((pages + pages / 4 + 16) * page).unwrap_or(i64::MAX);
-        let told = |what| {
+        let report = |what| {
             let name = name.escape_ascii();
             tell_anyway(Level::Warn, format_args!("the table {name} keeps its order: {what}"));
         };
         if self.writer()?.raw_room() < room {
-            told("the map has no room for it twice; the program's comparison is not used");
+            report("the map has no room for it twice; the program's comparison is not used");
             return Ok(None);
         }
         self.writer()?.raw_begin_nested()?;
@@ -87,7 +87,7 @@ impl MDB_txn {
         }
         self.writer()?.raw_abort_nested();
         if let Err(code) = copied {
-            told(&format!("it could not be made anew ({})", code.0));
+            report(&format!("it could not be made anew ({})", code.0));
         }
         Ok(None)
     }

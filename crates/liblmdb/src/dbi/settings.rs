@@ -71,8 +71,8 @@ pub(super) unsafe extern "C" fn mdb_dbi_flags(
         let txn = looks(txn, dbi)?;
         let info = txn.info(dbi)?;
         let empty = info.stats.entries == 0;
-        let told = if empty { txn.handle_of(dbi)?.order() } else { 0 };
-        put_out(flags, flags_of(&info) | told)
+        let order = if empty { txn.handle_of(dbi)?.order() } else { 0 };
+        put_out(flags, flags_of(&info) | order)
     })
 }
 

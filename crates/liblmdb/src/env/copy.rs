@@ -12,7 +12,7 @@ use crate::guard::entry;
 
 use super::{MDB_env, env_of, names};
 
-/// Told pages done and in all; stops the copy by giving false.
+/// Gets pages done and in all; stops the copy by giving false.
 type Progress<'p> = &'p mut dyn FnMut(u64, u64) -> bool;
 
 pub(crate) fn copy_to(

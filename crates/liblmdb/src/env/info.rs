@@ -46,7 +46,7 @@ pub(super) unsafe extern "C" fn mdb_env_info(env: *mut MDB_env, out: *mut MDB_en
         let info = look_in_turn(opened, || opened.store.info())?;
         let pages = info.used_len / info.page_size as u64;
         let map_size = settings::map_size(env, info.used_len);
-        let told = MDB_envinfo {
+        let info = MDB_envinfo {
             me_mapaddr: std::ptr::null_mut(),
             me_mapsize: map_size as usize,
             me_last_pgno: pages.saturating_sub(1) as usize,
@@ -54,6 +54,6 @@ pub(super) unsafe extern "C" fn mdb_env_info(env: *mut MDB_env, out: *mut MDB_en
             me_maxreaders: env.settings().max_readers,
             me_numreaders: opened.store.raw_reader_slots(),
         };
-        put_out(out, told)
+        put_out(out, info)
     })
 }

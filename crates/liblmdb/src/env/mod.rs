@@ -33,7 +33,7 @@ use crate::txn::{self, Turn};
 pub(crate) struct MDB_env {
     magic: Magic,
     settings: Mutex<Settings>,
-    /// As `mdb_env_get_flags` tells.
+    /// What `mdb_env_get_flags` gives.
     pub(crate) flags: AtomicU32,
     /// Bytes that the file may have; 0 while nobody has said.
     pub(crate) map_size: AtomicU64,
@@ -61,7 +61,7 @@ struct Settings {
 pub(crate) struct Opened {
     pub(crate) store: zubilo::Env,
     pub(crate) handles: Handles,
-    /// Tells environments apart in the memory of threads; gone with the environment.
+    /// Distinguishes environments in the memory of threads; gone with the environment.
     pub(crate) token: Arc<()>,
     /// How many transactions of this handle write; of two the one has ended but for its handle.
     pub(crate) writing: AtomicU32,
@@ -145,7 +145,7 @@ impl MDB_env {
         self.flags.load(Ordering::Relaxed) & flags != 0
     }
 
-    /// Tells the program that something happened which must not, if it wants to know, and trusts
+    /// Reports to the program that something happened which must not, if it wants to know, and trusts
     /// nothing from then on.
     pub(crate) fn fail(&self, env: *mut MDB_env, what: &CStr) {
         self.fatal.store(true, Ordering::Relaxed);
@@ -164,7 +164,7 @@ pub(crate) fn env_of<'e>(env: *const MDB_env) -> Result<&'e MDB_env> {
         return Err(Code::EINVAL);
     }
     // SAFETY: by the contract it comes from mdb_env_create and was not closed; of a closed one that
-    // is still in memory the first word tells. Shared: all of it is behind locks or atomic.
+    // is still in memory the first word says so. Shared: all of it is behind locks or atomic.
     let found = unsafe { &*env };
     if found.magic == Magic::ENV { Ok(found) } else { Err(Code::EINVAL) }
 }

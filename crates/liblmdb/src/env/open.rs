@@ -65,7 +65,7 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
         store.set_lazy(true)?;
     }
     let_children_have(&store);
-    // A map size too small for what is in use is raised; one that was never told is the file's, and that of
+    // A map size too small for what is in use is raised; one that was never set is the file's, and that of
     // a file that has none, since the engine's own interface made it, is without bound.
     let stored = info.geometry.upper;
     let made = info.newest.0 <= FIRST_TXN && stored == u64::MAX && flags & flag::RDONLY == 0;

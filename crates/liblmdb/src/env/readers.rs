@@ -42,7 +42,7 @@ pub(super) unsafe extern "C" fn mdb_reader_list(
     function: Option<MDB_msg_func>,
     context: *mut c_void,
 ) -> c_int {
-    let mut told = 0;
+    let mut answer = 0;
     let done = entry(env, || {
         let function = function.ok_or(Code::EINVAL)?;
         let call = |line: &CStr| {
@@ -50,8 +50,8 @@ pub(super) unsafe extern "C" fn mdb_reader_list(
             unsafe { function(line.as_ptr(), context) }
         };
         for line in lines(env_of(env)?)? {
-            told = call(&line);
-            if told < 0 {
+            answer = call(&line);
+            if answer < 0 {
                 break;
             }
         }
@@ -59,7 +59,7 @@ pub(super) unsafe extern "C" fn mdb_reader_list(
     });
     // LMDB fails with -1 where there is nothing to list from.
     match done {
-        0 => told,
+        0 => answer,
         code if code == Code::EINVAL.0 => -1,
         code => code,
     }

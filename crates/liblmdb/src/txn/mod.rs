@@ -179,7 +179,7 @@ fn known<'t>(txn: *mut MDB_txn) -> Result<&'t MDB_txn> {
         return Err(Code::EINVAL);
     }
     // SAFETY: by the contract it comes from mdb_txn_begin, and one thread at a time uses it; one
-    // that has ended is kept for a while, and its first word tells.
+    // that has ended is kept for a while, and its first word says so.
     let found = unsafe { &*txn };
     match found.magic {
         Magic::TXN => Ok(found),

@@ -1,4 +1,4 @@
-//! The rule that a thread reads in one transaction at a time, unless told otherwise.
+//! The rule that a thread reads in one transaction at a time, unless configured otherwise.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};

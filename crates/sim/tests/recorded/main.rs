@@ -26,7 +26,7 @@ use support::Rng;
 const DIR: &str = "ZUBILO_RECORDED_DIR";
 const MODE: &str = "ZUBILO_RECORDED_MODE";
 
-/// Tells the recording what was tried (T), acknowledged (A), durable (D), and copied (C).
+/// Notes in the recording what was tried (T), acknowledged (A), durable (D), and copied (C).
 pub(crate) struct Marks(std::fs::File);
 
 impl Marks {

@@ -1,7 +1,7 @@
 //! The folder of a demonstration that keeps nothing. It goes with the demonstration: at its end, on
 //! Ctrl-C, and if it was killed with the next one.
 //!
-//! Who owns a folder holds a lock on a file in it. Numbers of processes tell nothing: another container
+//! Who owns a folder holds a lock on a file in it. Process numbers do not show it: another container
 //! counts its own, and may share the folder for temporary files.
 
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use crate::failure::Code;
-use crate::output::tell;
+use crate::output::to_stderr;
 
 /// Folders of demonstrations begin so.
 const PREFIX: &str = "zubilo-demo-";
@@ -66,7 +66,7 @@ fn interrupted() {
         Some(dir) => (0..10).any(|_| fs::remove_dir_all(dir).is_ok() || !dir.exists()),
         None => true,
     };
-    tell(match removed {
+    to_stderr(match removed {
         true => "zubilo: demo: interrupted; the store is deleted",
         false => "zubilo: demo: interrupted; the store could not be deleted",
     });

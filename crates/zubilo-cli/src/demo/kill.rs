@@ -213,7 +213,7 @@ fn show(
         all.rounds, all.in_transaction
     ))?;
     report.line(format!(
-        "  durable commits acknowledged: {}; lost: 0; in half: 0; committed but not yet told: {}",
+        "  durable commits acknowledged: {}; lost: 0; in half: 0; committed but not yet reported: {}",
         report::count(all.acknowledged),
         all.unsaid
     ))?;

@@ -119,17 +119,17 @@ impl Drop for Worker {
 /// In a started process: becomes true when the demonstration wants it to end, or has ended itself.
 pub(crate) fn told_to_end() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&flag);
+    let ended = Arc::clone(&flag);
     thread::spawn(move || {
         let mut rest = Vec::new();
         // An error ends it as well as the end of the input.
         let _ = io::stdin().lock().read_to_end(&mut rest);
-        told.store(true, Ordering::Relaxed);
+        ended.store(true, Ordering::Relaxed);
     });
     flag
 }
 
-/// In a started process: tells the demonstration a line, in one write.
+/// In a started process: sends the demonstration a line, in one write.
 pub(crate) fn say(line: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(format!("{line}\n").as_bytes())?;

@@ -50,21 +50,21 @@ impl Seen {
     }
 
     fn add(&mut self, line: &str) -> Result<()> {
-        let told: Value = serde_json::from_str(line).context("a reader's report is not JSON")?;
+        let report: Value = serde_json::from_str(line).context("a reader's report is not JSON")?;
         let number = |name: &str| {
-            told[name].as_u64().with_context(|| format!("a reader's report has no {name}"))
+            report[name].as_u64().with_context(|| format!("a reader's report has no {name}"))
         };
         self.snapshots += number("snapshots")?;
         self.reads += number("reads")?;
         self.violations += number("violations")?;
-        if let (None, Some(first)) = (&self.first, told["first_violation"].as_str()) {
+        if let (None, Some(first)) = (&self.first, report["first_violation"].as_str()) {
             self.first = Some(first.to_owned());
         }
         Ok(())
     }
 }
 
-/// In a reading process: verifies snapshots until told to end, then reports.
+/// In a reading process: verifies snapshots until asked to end, then reports.
 pub(crate) fn child(path: &Path) -> Result<()> {
     let env = Options::new().read_only(true).create(false).open(path)?;
     let end = process::told_to_end();

@@ -1,6 +1,6 @@
 //! Comma-separated values: a line of names, then a line a record with the columns `table`, `key` and
 //! `value`. Fields are text as it is, or in the encodings that the command line chose; those the names of
-//! columns tell (`value:hex`), so that what was written is read without being told.
+//! columns name it (`value:hex`), so that an export can be read back without options.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -55,7 +55,7 @@ enum Fields {
     Object(Vec<(String, usize)>),
 }
 
-/// A column and how its fields are written, if the first line tells.
+/// A column and how its fields are written, if the first line says so.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Column {
     at: usize,
@@ -63,7 +63,7 @@ struct Column {
 }
 
 /// A column's name with the encoding of its fields, which text needs not.
-fn told(name: &str, encoding: Encoding) -> String {
+fn title(name: &str, encoding: Encoding) -> String {
     match encoding {
         Encoding::Text => name.to_string(),
         other => format!("{name}:{}", other.name()),
@@ -238,7 +238,7 @@ impl<R: Read> Reader for CsvReader<R> {
 pub(crate) struct CsvWriter {
     /// What was asked for, or is usual.
     usual: Encodings,
-    /// What tables tell by themselves.
+    /// What follows from the tables themselves.
     known: BTreeMap<Vec<u8>, Encodings>,
     names: Encoding,
     out: csv::Writer<Out>,
@@ -277,7 +277,7 @@ impl CsvWriter {
         }
     }
 
-    /// Some tables are written as they tell by themselves, which `load` finds out in the same way.
+    /// Some tables are written as their own types imply, which `load` finds out in the same way.
     pub(crate) fn with_known(self, known: BTreeMap<Vec<u8>, Encodings>) -> CsvWriter {
         CsvWriter { known, ..self }
     }
@@ -296,8 +296,8 @@ impl CsvWriter {
     }
 
     fn head(&mut self) -> Done<()> {
-        let (table, key) = (told("table", self.names), told("key", self.usual.key));
-        let value = told("value", self.usual.value);
+        let (table, key) = (title("table", self.names), title("key", self.usual.key));
+        let value = title("value", self.usual.value);
         let columns = std::mem::take(&mut self.columns);
         let mut head = vec![table.as_str(), key.as_str()];
         match columns.is_empty() {

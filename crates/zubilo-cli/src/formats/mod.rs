@@ -31,7 +31,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// What the name of a file tells; `mdb_dump`'s format if it tells nothing.
+    /// The format that a file's name implies; `mdb_dump`'s if it implies none.
     pub(crate) fn of_file(path: &Path) -> Format {
         match path.extension().and_then(|e| e.to_str()) {
             Some("csv") => Format::Csv,
@@ -56,7 +56,7 @@ pub(crate) struct Entry {
     pub(crate) table: Vec<u8>,
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
-    /// What is fixed about the table; none if the format does not tell.
+    /// What is fixed about the table; none if the format does not say.
     pub(crate) options: Option<TableOptions>,
 }
 
@@ -110,7 +110,7 @@ pub(crate) trait Writer {
         true
     }
 
-    /// Whether the format tells orders and duplicates of tables.
+    /// Whether the format records orders and duplicates of tables.
     fn keeps_options(&self) -> bool {
         false
     }

@@ -254,7 +254,7 @@ fn unprint(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-/// What the header tells `mdb_load` about the store it makes.
+/// What the header says to `mdb_load` about the store it makes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Store {
     /// Bytes that the records take here.

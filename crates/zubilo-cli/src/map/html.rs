@@ -1,4 +1,4 @@
-//! The picture as a page for a browser. It needs nothing but itself: cells are drawn as SVG, and tell more
+//! The picture as a page for a browser. It needs nothing but itself: cells are drawn as SVG, and show more
 //! under the pointer without a script.
 
 use std::fmt::Write;
@@ -43,8 +43,8 @@ fn name_of(map: &Map, table: usize) -> String {
     }
 }
 
-/// What a cell tells under the pointer.
-fn told(map: &Map, cell: &Cell) -> String {
+/// What a cell shows under the pointer.
+fn tooltip(map: &Map, cell: &Cell) -> String {
     let last = cell.first + cell.pages.saturating_sub(1);
     let mut text = match cell.pages {
         1 => format!("page {}", cell.first),
@@ -85,7 +85,7 @@ pub(super) fn page(map: &Map, cells: &[Cell], width: usize, by: By, path: &str) 
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
          <style>{STYLE}</style>\n<h1>{title}</h1>\n<p>{} in {} pages of {}, commit {}. \
-         Each cell is {}, coloured {}. The pointer on a cell tells what is in it.</p>\n",
+         Each cell is {}, coloured {}. Point at a cell to see what is in it.</p>\n",
         size(map.pages() * map.page_size),
         count(map.pages()),
         size(map.page_size),
@@ -126,7 +126,7 @@ fn draw(out: &mut String, map: &Map, cells: &[Cell], width: usize, by: By) {
             out,
             "<rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"rgb({r},{g},{b})\" \
              fill-opacity=\"{opacity:.2}\"><title>{}</title></rect>",
-            told(map, cell)
+            tooltip(map, cell)
         );
     }
     out.push_str("</svg>\n");

@@ -12,7 +12,7 @@ use crate::output::{count, size};
 use super::By;
 use super::cells::{Cell, Kind, Map};
 
-/// Colours of kinds, in the order of [`Kind::ALL`]; chosen to be told apart by the colour-blind.
+/// Colours of kinds, in the order of [`Kind::ALL`]; chosen so that the colour-blind can distinguish them.
 pub(super) const KINDS: [(u8, u8, u8); Kind::COUNT] = [
     (240, 228, 66),
     (213, 94, 0),
@@ -148,7 +148,7 @@ pub(super) fn render(map: &Map, cells: &[Cell], width: usize, by: By, path: &str
     buffer
 }
 
-/// A colour and what it tells.
+/// A colour and what it means.
 #[derive(Clone)]
 struct Entry {
     letter: char,

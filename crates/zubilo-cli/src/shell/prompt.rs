@@ -123,7 +123,7 @@ impl Drop for Prompt {
         if let Some(folder) = path.parent() {
             let _ = std::fs::create_dir_all(folder);
         }
-        // Nobody needs it so much that they had to be told.
+        // Not important enough for a message.
         let _ = self.editor.save_history(path);
     }
 }

@@ -6,7 +6,7 @@ use zubilo::{Env, Error, Iter, ReadTable, ReadTxn, WriteTxn};
 
 use crate::encoding::{Encoding, EncodingArgs, escape};
 use crate::failure::{Code, Doing, Done, Failure};
-use crate::output::{Out, count, records, size, table, tell};
+use crate::output::{Out, count, records, size, table, to_stderr};
 
 use super::words::{COMMANDS, split};
 
@@ -62,7 +62,7 @@ impl<'e> Session<'e> {
     /// What the user should know at the end.
     pub(super) fn farewell(&mut self) {
         if self.txn.take().is_some() {
-            tell("the transaction was not committed: nothing of it was kept");
+            to_stderr("the transaction was not committed: nothing of it was kept");
         }
     }
 
@@ -113,7 +113,7 @@ impl<'e> Session<'e> {
 
     // ---- tables ----
 
-    /// Numbers are written as numbers where the table tells that they are some.
+    /// Numbers are written as numbers where the table says that they are.
     fn look_at_table(&mut self) -> Done<()> {
         let read = self.env.read().doing("begin to read")?;
         let known = EncodingArgs::default().of_table(&read, &self.table, None, Encoding::Escaped);

@@ -94,8 +94,8 @@ fn problems_are_listed_and_dump_stops_at_them() {
     let at = bytes.windows(60).position(|w| w == [b'v'; 60]).unwrap();
     bytes[at] ^= 0x10;
     let store = place_store(&place, "s", &bytes);
-    let told = run(&["chk", &store]).code(3);
-    let text = String::from_utf8_lossy(&told.out);
+    let shown = run(&["chk", &store]).code(3);
+    let text = String::from_utf8_lossy(&shown.out);
     assert!(text.contains("table \"main\"") && text.contains("problem"), "{text}");
     let shown = run(&["chk", &store, "--json"]).code(3).json();
     assert_eq!(shown["ok"], false);
@@ -108,7 +108,7 @@ fn problems_are_listed_and_dump_stops_at_them() {
     assert!(!place.path("copy").exists(), "an unfinished copy was left");
 }
 
-/// Runs every command on a store; none may do worse than tell of damage.
+/// Runs every command on a store; none may do worse than report the damage.
 fn try_everything(place: &Place, store: &str) {
     let copy = place.arg("copy");
     let commands: [&[&str]; 11] = [
@@ -129,9 +129,9 @@ fn try_everything(place: &Place, store: &str) {
         let done = run(args);
         assert!([0, 1, 3, 4].contains(&done.code), "{args:?}: {done:?}");
         // A note on a commit that is not trusted may come first.
-        let tells = |line: &str| line.starts_with("zubilo: ") || line.starts_with("{\"error\":");
-        let told = done.err.lines().any(tells);
-        let explained = told || args[0] == "chk";
+        let is_error = |line: &str| line.starts_with("zubilo: ") || line.starts_with("{\"error\":");
+        let shown = done.err.lines().any(is_error);
+        let explained = shown || args[0] == "chk";
         assert!([0, 1].contains(&done.code) || explained, "{args:?}: {done:?}");
     }
     let input = b"VERSION=3\nHEADER=END\n 61\n 62\nDATA=END\n";

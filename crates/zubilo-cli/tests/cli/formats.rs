@@ -268,14 +268,14 @@ fn an_export_says_nothing_that_lmdb_does_not_know() {
     for word in ["align", "counted", "name_hex"] {
         assert!(!dumped.contains(&format!("{word}=")), "{word}");
     }
-    // Tables that exist keep what such a dump does not tell.
+    // Tables that exist keep what such a dump does not record.
     run_with(&["load", &store], dumped.as_bytes()).ok();
     assert_layouts(&store);
-    // What it tells must be so.
-    let told = b"VERSION=3\ndatabase=Bytes 1\ncounted=1\nHEADER=END\nDATA=END\n";
-    run_with(&["load", &store], told).code(4).says("line 1, into the table \"Bytes 1\"");
-    let told = b"VERSION=3\ndatabase=Bytes 4\nalign=8\nHEADER=END\nDATA=END\n";
-    run_with(&["load", &store], told).code(4).says("line 1");
+    // What it records must be so.
+    let header = b"VERSION=3\ndatabase=Bytes 1\ncounted=1\nHEADER=END\nDATA=END\n";
+    run_with(&["load", &store], header).code(4).says("line 1, into the table \"Bytes 1\"");
+    let header = b"VERSION=3\ndatabase=Bytes 4\nalign=8\nHEADER=END\nDATA=END\n";
+    run_with(&["load", &store], header).code(4).says("line 1");
 }
 
 #[test]

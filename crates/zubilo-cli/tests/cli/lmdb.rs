@@ -100,10 +100,10 @@ fn all_kinds_of_tables_are_imported() {
     let (_dir, old, expected) = write(&samples(&mut rng));
     let total: usize = expected.iter().map(|(_, contents)| contents.len()).sum();
     let run = run(&["import", old.to_str().unwrap(), &place.arg("new"), "--json"]).code(0);
-    let told = run.json();
-    assert_eq!(told["records"], total);
-    assert_eq!(told["tables"], expected.len());
-    assert_eq!(told["verified"], true);
+    let report = run.json();
+    assert_eq!(report["records"], total);
+    assert_eq!(report["tables"], expected.len());
+    assert_eq!(report["verified"], true);
     assert!(in_store(&place.path("new")) == expected, "the store differs from the file");
 }
 

@@ -53,11 +53,11 @@ fn batches_tell_how_far_they_came() {
         ["load", &store, "--create", "-f", "csv", "--batch", batch].map(str::to_string)
     };
     for (batch, committed) in [("10", 20), ("25", 25), ("24", 24), ("26", 0)] {
-        let told = match committed {
+        let message = match committed {
             0 => "nothing was committed".to_string(),
             n => format!("the first {n} records were committed"),
         };
-        run_with(&args(batch), input.as_bytes()).code(4).says("line 27").says(&told);
+        run_with(&args(batch), input.as_bytes()).code(4).says("line 27").says(&message);
         if committed == 0 {
             assert!(!place.path(batch).exists(), "an empty store was left");
             continue;

@@ -44,8 +44,8 @@ fn several_stores_are_verified() {
     let at = bytes.windows(60).position(|w| w == [b'v'; 60]).unwrap();
     bytes[at] ^= 1;
     std::fs::write(&bad, bytes).unwrap();
-    let told = run(&["verify", &good, &bad, &good]).code(3);
-    let text = String::from_utf8_lossy(&told.out).into_owned();
+    let report = run(&["verify", &good, &bad, &good]).code(3);
+    let text = String::from_utf8_lossy(&report.out).into_owned();
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
     assert!(lines[1].contains("table \"main\": the page's checksum is wrong"), "{text}");
@@ -53,8 +53,8 @@ fn several_stores_are_verified() {
     let missing = place.arg("missing");
     run(&["verify", &missing, &good]).code(4).says("missing");
     run(&["verify", &missing, &bad]).code(3);
-    let told = run(&["verify", "--json", &bad, &missing]).code(3);
-    let lines = String::from_utf8_lossy(&told.out).into_owned();
+    let report = run(&["verify", "--json", &bad, &missing]).code(3);
+    let lines = String::from_utf8_lossy(&report.out).into_owned();
     let values: Vec<serde_json::Value> =
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&values[0]["ok"], &values[1]["ok"]), (&false.into(), &false.into()));

@@ -139,8 +139,8 @@ fn the_live_view_prints_lines_where_no_terminal_is() {
 fn a_machine_is_measured_and_left_clean() {
     let place = Place::new();
     let folder = place.dir().to_str().unwrap();
-    let told = run(&["bench", folder, "--records", "2000", "--seconds", "0.05", "--json"]).json();
-    let figures = told["figures"].as_array().unwrap();
+    let report = run(&["bench", folder, "--records", "2000", "--seconds", "0.05", "--json"]).json();
+    let figures = report["figures"].as_array().unwrap();
     let names: Vec<_> = figures.iter().map(|f| f["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,

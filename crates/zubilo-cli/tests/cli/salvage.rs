@@ -1,4 +1,4 @@
-//! `salvage`: what comes out of damaged stores, and how its exit code tells how much that is.
+//! `salvage`: what comes out of damaged stores, and how its exit code shows how much that is.
 
 use zubilo::{Options, PageKind};
 

@@ -97,13 +97,13 @@ fn interrupted_loads_leave_the_store_whole() {
         ("TERM", &[], 0, "nothing was committed"),
         ("INT", &["--batch", "100"], 200, "the first 200 records were committed"),
     ];
-    for (i, (name, more, committed, told)) in cases.into_iter().enumerate() {
+    for (i, (name, more, committed, message)) in cases.into_iter().enumerate() {
         let store = place.small_store(&i.to_string());
         let child = waiting_load(&store, more, 250, committed);
         signal(&child, name);
         let (code, err) = end(child);
         assert_eq!(code, Some(130), "{err}");
-        assert!(err.contains("interrupted") && err.contains(told), "{err}");
+        assert!(err.contains("interrupted") && err.contains(message), "{err}");
         let records = contents(&store).remove(&b"loaded"[..]).unwrap_or_default();
         assert_eq!(records.len() as u64, committed);
         run(&["put", &store, "after", "1", "--wait", "0"]).ok();
@@ -130,8 +130,8 @@ fn an_interrupted_load_leaves_no_empty_store() {
         signal(&child, "INT");
         let (code, err) = end(child);
         assert_eq!(code, Some(130), "{err}");
-        let told = if left { "the first record was committed" } else { "nothing was committed" };
-        assert!(err.contains(told), "{err}");
+        let message = if left { "the first record was committed" } else { "nothing was committed" };
+        assert!(err.contains(message), "{err}");
         assert_eq!(place.path(name).exists(), left, "{name}");
         assert_eq!(place.path(&format!("{name}-lock")).exists(), left, "{name}");
     }

@@ -120,7 +120,7 @@ const fn sum(a: Option<usize>, b: Option<usize>) -> Option<usize> {
     }
 }
 
-/// Tuples: all parts but the last tell their own end; the last one takes the rest, as it is when it
+/// Tuples: all parts but the last mark their own end; the last one takes the rest, as it is when it
 /// stands alone.
 macro_rules! tuple {
     ($($part:ident $i:tt),+; $last:ident $l:tt) => {

@@ -201,7 +201,7 @@ pub trait Key: Value {
 /// ```
 pub trait ByteOrdered: Key {}
 
-/// What can be any part of a tuple: it has an encoding that tells its own end and keeps the order
+/// What can be any part of a tuple: it has an encoding that marks its own end and keeps the order
 /// also when something follows.
 ///
 /// ```

@@ -9,7 +9,7 @@ use crate::error::{Result, bad};
 
 const ESCAPED: u8 = 255;
 
-/// Appends a byte string that tells its own end.
+/// Appends a byte string that marks its own end.
 fn escape(bytes: &[u8], into: &mut Vec<u8>) {
     let mut rest = bytes;
     while let Some(zero) = rest.iter().position(|&b| b == 0) {

@@ -7,7 +7,7 @@
 //!
 //! Invariant: a page of the file is verified before it is replaced or freed ([`Workspace::touch`],
 //! [`Workspace::drop_page`]). What is copied gets a new checksum, which would hide damage for good; what is
-//! freed tells by its birth who may still read it.
+//! freed shows by its birth who may still read it.
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;

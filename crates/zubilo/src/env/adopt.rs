@@ -33,6 +33,6 @@ pub(crate) fn is_behind(env: &EnvInner) -> Result<bool> {
     let _lock = MetaLock::take(&env.shared)?;
     let Found::Metas(metas) = metas::read(env.data.as_ref())? else { return Ok(false) };
     // A meta that was not trusted at open is known, and newer too.
-    let known = |i, txn| txn <= env.shared.newest() || metas::tells(&env.shared, i, txn);
+    let known = |i, txn| txn <= env.shared.newest() || metas::slot_holds(&env.shared, i, txn);
     Ok(metas.iter().any(|(i, meta)| !known(*i, meta.txn)))
 }

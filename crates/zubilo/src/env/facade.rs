@@ -7,7 +7,7 @@ use super::EnvInner;
 use super::counters::CommitSums;
 use super::log::Level;
 
-/// Tells of a commit.
+/// Reports a commit.
 #[inline]
 pub(crate) fn commit(env: &EnvInner, txn: u64, sums: &CommitSums) {
     #[cfg(feature = "metrics")]
@@ -46,7 +46,7 @@ pub(crate) fn commit(env: &EnvInner, txn: u64, sums: &CommitSums) {
     let _ = (env, txn, sums);
 }
 
-/// Tells of a wait for the writer lock.
+/// Reports a wait for the writer lock.
 #[inline]
 pub(crate) fn wait(env: &EnvInner, seconds: f64) {
     #[cfg(feature = "metrics")]
@@ -57,7 +57,7 @@ pub(crate) fn wait(env: &EnvInner, seconds: f64) {
     let _ = (env, seconds);
 }
 
-/// Tells of a flush that began at `start`.
+/// Reports a flush that began at `start`.
 #[inline]
 pub(crate) fn flush(env: &EnvInner, start: Instant) {
     #[cfg(feature = "metrics")]

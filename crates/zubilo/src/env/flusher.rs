@@ -22,7 +22,7 @@ use super::log::Level;
 #[cfg(all(test, loom))]
 mod model;
 
-/// What commits tell the thread.
+/// What commits hand to the thread.
 pub(crate) struct Flusher {
     /// Set once there is a thread.
     bounds: OnceLock<(u64, Duration)>,
@@ -189,8 +189,8 @@ extern "C" fn flush_at_exit() {
 }
 
 fn flush_until_stopped(env: &EnvInner, period: Duration) {
-    // What was newest at the last look, and what was told of a failure last.
-    let (mut seen, mut told) = (0, String::new());
+    // What was newest at the last look, and the last failure that was reported.
+    let (mut seen, mut reported) = (0, String::new());
     loop {
         match env.flusher.wait(period) {
             Turn::Stop => return,
@@ -219,10 +219,10 @@ fn flush_until_stopped(env: &EnvInner, period: Duration) {
             Err(error) => {
                 let what = error.to_string();
                 // Once, not with each attempt.
-                if !env.flusher.failed.swap(true, Ordering::SeqCst) || what != told {
+                if !env.flusher.failed.swap(true, Ordering::SeqCst) || what != reported {
                     let bounds = "commits are not made durable in time";
                     env.log(Level::Error, format_args!("a checkpoint failed, {bounds}: {what}"));
-                    told = what;
+                    reported = what;
                 }
                 env.flusher.again();
             }

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::Env;
 
-    /// Whether the kernel was told that pages of a file are wanted in no order.
+    /// Whether the kernel was advised that pages of a file are wanted in no order.
     fn wanted_in_no_order(path: &str) -> bool {
         let maps = fs::read_to_string("/proc/self/smaps").expect("maps of this process");
         let of_file = maps.lines().skip_while(|line| !line.ends_with(path));

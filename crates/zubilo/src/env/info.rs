@@ -70,7 +70,7 @@ pub struct DamagedMeta {
     pub sectors: usize,
     /// The commit that it is of, where that is still known.
     pub commit: Option<TxnId>,
-    /// The other sectors tell what the damaged one held: nothing is lost.
+    /// The other sectors show what the damaged one held: nothing is lost.
     pub is_rebuilt: bool,
 }
 

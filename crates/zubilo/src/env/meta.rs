@@ -62,7 +62,7 @@ pub(crate) enum Trust {
 pub(crate) enum Reading {
     /// Zeros: nothing was written yet, or a meta was wiped.
     Empty,
-    /// A meta; one of its sectors may be damaged, whose content the others tell.
+    /// A meta; one of its sectors may be damaged, whose content the others give.
     Meta(Box<Meta>, Option<usize>),
     /// Whole sectors, but not those of one meta, perhaps with one that a write ended in: it was cut off.
     Torn,
@@ -613,7 +613,7 @@ mod tests {
                 let in_seal = written % SECTOR > BODY || written % SECTOR < 20;
                 let expected = match &read {
                     Reading::Torn => true,
-                    // The sector that was begun can be told from the others what it was.
+                    // The sector that was begun can be restored from the others.
                     Reading::Meta(meta, Some(0)) => written < SECTOR && meta.txn < 43,
                     Reading::Damaged(1, _) | Reading::Meta(_, Some(PARITY)) => in_seal,
                     other => whole.contains(other),

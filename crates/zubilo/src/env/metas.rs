@@ -304,22 +304,22 @@ pub(crate) fn forget_all(shared: &Shared) {
 }
 
 /// Whether the newest of the metas in the file is one that its slot is said to hold, with all its content.
-pub(crate) fn tells_newest(shared: &Shared, metas: &[(usize, Meta)]) -> bool {
+pub(crate) fn newest_is_in_its_slot(shared: &Shared, metas: &[(usize, Meta)]) -> bool {
     let newest = metas.first().map_or(0, |(_, meta)| meta.txn);
-    let tells = |i: usize, meta: &Meta| {
+    let in_its_slot = |i: usize, meta: &Meta| {
         let seal = shared.word(SEAL_WORDS[i]).load(Ordering::SeqCst);
         slot(shared, i).txn == meta.txn && seal == meta.seal()
     };
-    metas.iter().any(|(i, meta)| meta.txn == newest && tells(*i, meta))
+    metas.iter().any(|(i, meta)| meta.txn == newest && in_its_slot(*i, meta))
 }
 
 /// The newest commit that any slot reports, be it published or not.
-pub(crate) fn newest_told(shared: &Shared) -> u64 {
+pub(crate) fn newest_in_slots(shared: &Shared) -> u64 {
     slots(shared).map(|(_, s)| s.txn).max().unwrap_or(0)
 }
 
 /// Whether slot `i` is said to hold the meta of `txn`, in whatever form.
-pub(crate) fn tells(shared: &Shared, i: usize, txn: u64) -> bool {
+pub(crate) fn slot_holds(shared: &Shared, i: usize, txn: u64) -> bool {
     slot(shared, i).txn == txn
 }
 

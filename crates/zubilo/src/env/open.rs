@@ -87,7 +87,7 @@ pub(crate) fn start(
         }
         inner.shared.announce()?;
     }
-    tell(&inner, unclaimed);
+    announce(&inner, unclaimed);
     Ok(inner)
 }
 
@@ -136,7 +136,7 @@ fn advise(data: &dyn DataFile, options: &Options) {
 }
 
 /// Logs what was opened, and what is wrong with it, before anything is written.
-fn tell(env: &EnvInner, unclaimed: bool) {
+fn announce(env: &EnvInner, unclaimed: bool) {
     let (newest, steady) = (env.shared.newest(), env.steady());
     let (path, size) = (env.data.path().display(), env.page_size());
     let what = format_args!("{path} is open: commit {newest}, on disk {steady}, pages of {size}");
@@ -217,8 +217,8 @@ pub(super) fn bring_up(
     // disk, and nobody has written anything after it that counts.
     let is_known = |m: &Meta| m.trust != Trust::Weak && m.txn == known && shared.knows_steady();
     // A newer one in a slot was wiped by a writer that was killed: that may not be on disk.
-    let told = metas::newest_told(shared) > known;
-    let settled = unflushed.is_none() && !told && untouched;
+    let newer = metas::newest_in_slots(shared) > known;
+    let settled = unflushed.is_none() && !newer && untouched;
     let settled = settled && metas.first().is_some_and(|(_, m)| is_known(m));
     if !settled {
         flush_leftovers(data, shared, options)?;
@@ -281,7 +281,8 @@ fn standing(data: &dyn DataFile, shared: &Shared, metas: &[(usize, Meta)]) -> St
     let untouched = left != 0 && data.stamp() == Some(left);
     // Without a stamp the users before were killed: then the metas have to do.
     let changed = left != 0 && !untouched;
-    let replaced = shared.knows_steady() && (changed || !metas::tells_newest(shared, metas));
+    let replaced =
+        shared.knows_steady() && (changed || !metas::newest_is_in_its_slot(shared, metas));
     if replaced {
         // In this order: killed in between, what is known is not used.
         shared.distrust();
@@ -420,7 +421,7 @@ pub(super) fn is_weak_of(meta: &Meta, boot_id: [u8; 16]) -> bool {
     meta.trust == Trust::Weak && meta.boot_id == boot_id && boot_id != [0; 16]
 }
 
-/// Whether nobody can tell if the system was restarted since a weak commit: the number of its run was,
+/// Whether nobody knows if the system was restarted since a weak commit: the number of its run was,
 /// or is, hidden.
 fn is_of_unknown_boot(meta: &Meta, boot_id: [u8; 16]) -> bool {
     meta.boot_id == [0; 16] || boot_id == [0; 16]

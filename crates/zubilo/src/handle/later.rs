@@ -64,7 +64,7 @@ enum State<T, E> {
 /// # }
 /// # show(&path).unwrap();
 /// ```
-#[must_use = "nobody is told whether the change succeeds"]
+#[must_use = "nobody hears whether the change succeeds"]
 pub struct Update<T, E = Error> {
     state: Arc<Mutex<State<T, E>>>,
     env: Arc<EnvInner>,
@@ -168,7 +168,7 @@ impl Later {
             };
             let committed = catch_unwind(AssertUnwindSafe(|| group::update(env, group, all)));
             let committed = committed.unwrap_or_else(|panic: Box<dyn Any + Send>| {
-                // It has told its message; dropped it could panic again.
+                // Its message is out; dropped it could panic again.
                 std::mem::forget(panic);
                 Err(Error::TxnBroken)
             });

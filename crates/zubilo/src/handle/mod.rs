@@ -231,7 +231,7 @@ impl Env {
     }
 
     /// Makes what is committed durable and closes this handle. Dropping the last handle does the
-    /// same but cannot tell of an error.
+    /// same but cannot report an error.
     pub fn close(self) -> Result<()> {
         if self.inner.options.read_only { Ok(()) } else { self.sync() }
     }

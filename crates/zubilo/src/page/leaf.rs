@@ -6,7 +6,7 @@
 //!
 //! What fits is decided by footprints alone: the sum of the entries' footprints is at most the page
 //! without its header, and what keeps to this can be stored, for the prefix takes what is left, if
-//! need be nothing. Heads after half a prefix tell little, though: an insertion shortens the prefix
+//! need be nothing. Heads after half a prefix distinguish little, though: an insertion shortens the prefix
 //! for want of room only where the record is large ([`may_squeeze`]).
 
 use crate::num::store_u16;
@@ -186,7 +186,7 @@ fn head_unless_custom(order: &Order, norm: &[u8], prefix_len: usize) -> u32 {
 }
 
 /// The prefix that a first key gives an empty page: all of it, so that sorted loads end with heads
-/// that tell.
+/// that distinguish.
 fn first_prefix(page_size: usize, norm: &[u8], need: usize, order: &Order) -> usize {
     if order.is_custom() {
         return 0;

@@ -11,7 +11,7 @@ use super::{Damage, HEADER, Kind, header};
 /// Bytes before a record's key.
 pub(super) const RECORD_HEAD: usize = 4;
 const LEN_BITS: u32 = 14;
-/// Longest key that a record's field can tell.
+/// Longest key that a record's field can hold.
 pub(super) const KEY_LEN_MAX: usize = (1 << LEN_BITS) - 1;
 
 /// What the value bytes of an entry are.
@@ -105,7 +105,7 @@ impl<'p> Leaf<'p> {
         }
     }
 
-    /// Where `key` belongs, as far as the first and the last head tell: before all entries, after
+    /// Where `key` belongs, as far as the first and the last head show: before all entries, after
     /// them, or neither is sure.
     #[inline(always)]
     pub(crate) fn side(&self, key: &SearchKey<'_>) -> Ordering {

@@ -133,7 +133,7 @@ pub unsafe trait DataFile: Send + Sync {
     /// after those before it.
     fn writable(&self) -> Option<*mut u8>;
 
-    /// Tells the system how a range of the map will be used. The range is cut to the reserved
+    /// Advises the system how a range of the map will be used. The range is cut to the reserved
     /// part and widened to whole pages.
     fn advise(&self, offset: u64, len: u64, advice: Advice) -> io::Result<()>;
 

@@ -132,7 +132,7 @@ impl Word {
 /// The state of a meta page that is on disk with all pages of its commit.
 pub(crate) const STEADY: u64 = 2;
 
-/// The last steady transaction that the words of the meta pages tell of; zero is none.
+/// The last steady transaction that the words of the meta pages name; zero is none.
 pub(crate) fn steady_of(slots: impl IntoIterator<Item = u64>) -> u64 {
     slots.into_iter().filter(|word| word & 3 == STEADY).map(|word| word >> 2).max().unwrap_or(0)
 }
@@ -279,7 +279,7 @@ impl Shared {
         self.inherited_poison
     }
 
-    /// For [`Role::First`]: whether the words of the meta pages still tell what the users before
+    /// For [`Role::First`]: whether the words of the meta pages still say what the users before
     /// knew, because they ran since the last restart of the system.
     pub(crate) fn knows_steady(&self) -> bool {
         self.knows_steady

@@ -1,7 +1,7 @@
 //! The locks of a region: one word each, zero or who holds it.
 //!
 //! * The holder is named by its entry in the table of processes and by its thread, so that whoever waits can
-//!   find out by the entry's lock whether it is dead. The robust mutexes of the C library would be told by the
+//!   find out by the entry's lock whether it is dead. The robust mutexes of the C library would learn it from the
 //!   kernel, which compares numbers of threads only: these repeat between pid namespaces, and the end of a
 //!   thread that *waits* would be taken for the end of one elsewhere that has its number and holds the lock.
 //! * Taking and giving up are one exchange each. Killed before it nothing has happened, killed after it the

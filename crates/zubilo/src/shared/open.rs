@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::platform::{self, LockFile};
 use crate::sync::Ordering;
 
-/// Whether a word is of those that tell of the data file, whoever has it open.
+/// Whether a word is of those that describe the data file, whoever has it open.
 fn is_of_the_file(word: usize) -> bool {
     let is = |named: Word| W_WORDS + named as usize == word;
     let of_metas = Word::META_SLOTS.into_iter().chain(Word::META_SEALS).any(is);
@@ -264,7 +264,7 @@ enum Boot {
     This,
     /// Before the last restart.
     Another,
-    /// Nobody can tell: the number of the run was or is hidden, as in some sandboxes.
+    /// Unknown: the number of the run was or is hidden, as in some sandboxes.
     Unknown,
 }
 

@@ -457,7 +457,7 @@ fn poison_of_another_boot_is_forgotten() {
     assert_eq!(open(&path).0.was_poisoned_on_this_boot(), None);
 }
 
-/// Nobody can tell whether the system was restarted: then nothing that may be lost counts as kept.
+/// Nobody knows whether the system was restarted: then nothing that may be lost counts as kept.
 #[test]
 fn in_doubt_about_the_boot_poison_is_kept_and_steadiness_is_not() {
     let _apart = apart();

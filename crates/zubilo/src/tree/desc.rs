@@ -19,7 +19,7 @@ pub(crate) const FLAG_FIXED: u16 = 2;
 /// Order of the values, coded as that of the keys.
 const VALUE_ORDER_SHIFT: u32 = 2;
 const VALUE_ORDER: u16 = 3 << VALUE_ORDER_SHIFT;
-/// The tree's branches tell how many records lie under each child.
+/// The tree's branches hold how many records lie under each child.
 pub(crate) const FLAG_COUNTED: u16 = 16;
 const KNOWN_FLAGS: u16 = FLAG_DUPLICATES | FLAG_FIXED | VALUE_ORDER | FLAG_COUNTED;
 

@@ -126,7 +126,7 @@ pub(crate) fn get<'p, P: Pages<'p>>(
     get_or(pages, desc, order, key, value_of)
 }
 
-/// As `get`; of an entry that is not just a value in its record, `value_of` tells what is returned.
+/// As `get`; of an entry that is not just a value in its record, `value_of` decides what is returned.
 #[inline]
 pub(crate) fn get_or<'p, P: Pages<'p>>(
     pages: &P,

@@ -476,7 +476,7 @@ impl Place {
     }
 
     /// Asks for what comes beyond child `i`: of the next page the records, whose place its header
-    /// tells, if that was asked for before; of those beyond it the headers.
+    /// gives, if that was asked for before; of those beyond it the headers.
     #[inline(always)]
     fn prefetch_beyond<'p>(&mut self, pages: &impl Pages<'p>, of: &Branch<'p>, i: u32, back: bool) {
         let step = |i: u32| if back { i.checked_sub(1) } else { i.checked_add(1) };
@@ -529,7 +529,7 @@ impl Place {
 }
 
 /// A damaged file may lead to the same leaves again and again; keys that do not go on in
-/// order tell.
+/// order show it.
 fn check_order<'p, L: LeafPage<'p>>(
     order: &Order,
     from: &Located<L>,

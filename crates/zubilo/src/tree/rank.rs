@@ -1,4 +1,4 @@
-//! Counting by the tree: the n-th record, the rank of a key, in a tree whose branches tell how many
+//! Counting by the tree: the n-th record, the rank of a key, in a tree whose branches hold how many
 //! records lie under each child (`TableOptions::counted`).
 //!
 //! A branch's number is right for each child that has its place in the file. Pages of the running

@@ -128,7 +128,7 @@ impl WriteTxn {
             && (self.env.steady() == self.base.txn || has(Bug::OneFlushOnWeak))
     }
 
-    /// Whether a commit must be flushed so that later weak ones can be judged by their pages: these tell by
+    /// Whether a commit must be flushed so that later weak ones can be judged by their pages: these show by
     /// their birth whether they are those that were written last.
     pub(super) fn is_hard_to_judge(&self) -> bool {
         // Births are known since the base of the log. Where the run of the system is known none is asked for.

@@ -78,7 +78,7 @@ impl ParkedRead {
     }
 
     /// Goes on reading: the same snapshot, or the newest one if others have ended it. Its
-    /// [`ReadTxn::id`] tells which.
+    /// [`ReadTxn::id`] says which.
     pub fn resume_or_refresh(mut self) -> Result<ReadTxn> {
         match self.txn.take_up() {
             Err(Error::Expired) => self.txn.repin()?,

@@ -200,7 +200,7 @@ impl ReadTxn {
     }
 }
 
-/// The root that the words tell, if this process can reach all of its pages.
+/// The root that the words give, if this process can reach all of its pages.
 #[inline(always)]
 fn readable(env: &EnvInner, words: &RootWords) -> Result<Root> {
     match Root::from_words(words) {

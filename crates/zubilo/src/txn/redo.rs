@@ -28,7 +28,7 @@ pub(super) struct Notes {
     so_far: Progress,
     /// The record became too long, or memory short: what was noted is gone.
     given_up: bool,
-    /// The commit is made anew from the log, which goes on as told.
+    /// The commit is made anew from the log, which goes on as given.
     replayed: Option<RedoLog>,
     /// How far notes had come when the open nested levels began.
     levels: Vec<Progress>,

@@ -77,7 +77,7 @@ pub(crate) trait Reader {
 pub(crate) trait Writer {
     fn put(&mut self, key: &[u8], value: &[u8]);
 
-    /// As `put`, of a key greater than all others; the engine may be told so.
+    /// As `put`, of a key greater than all others; the engine may use that.
     fn append(&mut self, key: &[u8], value: &[u8]) {
         self.put(key, value);
     }

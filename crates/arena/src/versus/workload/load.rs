@@ -113,7 +113,7 @@ pub(crate) fn fill(engine: &impl Engine, kind: Kind, serials: Range<u64>, batch:
     }
 }
 
-/// Told that the keys are sorted.
+/// The engine knows that the keys are sorted.
 fn append(engine: &impl Engine, records: u64) {
     for first in (0..records).step_by(BATCH as usize) {
         engine.write(|writer| {

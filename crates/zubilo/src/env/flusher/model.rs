@@ -26,7 +26,7 @@ impl Store {
         Arc::new(Store { flusher, published, steady })
     }
 
-    /// As commits do: published first, then told.
+    /// As commits do: published first, then handed over.
     fn commit(&self, txn: u64, bytes: u64) {
         self.published.store(txn, Ordering::SeqCst);
         self.flusher.committed(bytes);

@@ -3,7 +3,7 @@
 //! A weak commit is trusted on the same boot, since the kernel has what was written. That holds for
 //! the file it was written to, not for a copy of what a disk held at some moment. In another file it
 //! is trusted only if every page it can reach is whole, and is the one that was written there last:
-//! a page may be the older one of the same place and still look right, but the free-space log tells which
+//! a page may be the older one of the same place and still look right, but the free-space log says which
 //! commit wrote it.
 
 use std::collections::BinaryHeap;

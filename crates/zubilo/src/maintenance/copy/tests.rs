@@ -117,7 +117,7 @@ fn damage_is_not_copied() {
     let env = options.clone().open(&path).unwrap();
     fill(&env, 0, 2000);
     env.close().unwrap();
-    // Inside a value: no structure is hurt, only the checksum tells.
+    // Inside a value: no structure is hurt, only the checksum shows it.
     let mut bytes = std::fs::read(&path).unwrap();
     let at = bytes.windows(59).position(|w| w == [59; 59]).unwrap();
     bytes[at + 30] ^= 1;

@@ -3,9 +3,9 @@
 //! A store is opened only if a commit can be trusted, and a damaged page ends whatever leads to it.
 //! This reads the file as it is: from the newest commit whose meta is whole it takes all that can be
 //! reached over pages whose checksums are right; for what lies below a damaged page it takes the
-//! newest leaf that still tells something of these keys, though it be of an older commit. So no
+//! newest leaf that still holds something of these keys, though it be of an older commit. So no
 //! value is invented, but in a gap a value may be older than the last commit, and a record that was
-//! deleted may come back. The counts tell how much is of which kind.
+//! deleted may come back. The counts say how much is of which kind.
 //!
 //! Where a damaged meta may have been the newest, the commit that it was of is looked for by its pages:
 //! each commit writes the root of the table of tables anew.
@@ -80,7 +80,7 @@ pub struct Salvage {
 pub struct SalvagedTable {
     /// Its name; made up where `named` is false.
     pub name: Vec<u8>,
-    /// False where only pages tell that there was such a table: its name and options are lost.
+    /// False where only pages show that there was such a table: its name and options are lost.
     pub named: bool,
     /// False where its root is not known for certain: all is taken from single leaves.
     pub rooted: bool,
@@ -278,7 +278,7 @@ impl Salvage {
         }
     }
 
-    /// The options of a table as its leaves tell them; none if nothing of it is to be had.
+    /// The options of a table as its leaves show them; none if nothing of it is to be had.
     fn guess(&self, table: u32) -> Option<TreeOptions> {
         let mut guess: Option<TreeOptions> = None;
         for found in self.source.leaves(table) {

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::page::header;
 use crate::tree::RunRef;
 
-/// Pages of which each possible size must be told from the others where no meta is left.
+/// Pages of which each possible size must be distinguished from the others where no meta is left.
 const PROBE: u64 = 16 << 20;
 /// Bytes read at once by the scan.
 const CHUNK: u64 = 1 << 20;

@@ -1,5 +1,5 @@
 //! One damaged tree: what of it can still be reached from its root, and, for the gaps, what leaves of
-//! this and older commits tell about them.
+//! this and older commits hold of them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;

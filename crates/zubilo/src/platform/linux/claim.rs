@@ -156,7 +156,7 @@ fn has_no_locks(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS))
 }
 
-/// Whether the file itself was mounted, and not a folder above it. Older kernels than 5.8 do not tell.
+/// Whether the file itself was mounted, and not a folder above it. Older kernels than 5.8 do not say.
 fn is_mounted_alone(fd: &OwnedFd) -> bool {
     // SAFETY: all zeros are a value of this plain structure.
     let mut found = unsafe { std::mem::zeroed::<libc::statx>() };
@@ -172,7 +172,7 @@ fn is_mounted_alone(fd: &OwnedFd) -> bool {
 /// Before a shared store is opened for reading only. On an overlay the first open for writing copies a
 /// file, and who had it open before sees the old one for ever: so that open comes first.
 pub(crate) fn prepare_shared_reading(path: &Path) -> Result<()> {
-    // What is wrong with the file the open itself will tell.
+    // What is wrong with the file the open itself will report.
     let Ok(fd) = open_store(path, libc::O_RDONLY, 0) else { return Ok(()) };
     let is_overlay =
         file_system(&fd).is_some_and(|found| found.f_type == libc::OVERLAYFS_SUPER_MAGIC);

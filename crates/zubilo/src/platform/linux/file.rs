@@ -54,7 +54,7 @@ pub(crate) struct File {
     flush_failed: Mutex<bool>,
     /// The same, for those who do not wait for a flush that is under way.
     has_failed: AtomicBool,
-    /// The file once more, opened by itself: the kernel tells a failed write to each open once, so that writes
+    /// The file once more, opened by itself: the kernel reports a failed write to each open once, so that writes
     /// that are flushed by themselves and flushes of the file do not take each other's failures. None where
     /// that cannot be had.
     durable: OnceLock<Option<OwnedFd>>,
@@ -574,7 +574,7 @@ fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
 }
 
-/// What the system tells of the file system that a file is in.
+/// What the system says of the file system that a file is in.
 pub(super) fn file_system(fd: &OwnedFd) -> Option<libc::statfs64> {
     // SAFETY: all zeros are a value of this plain structure.
     let mut found = unsafe { std::mem::zeroed::<libc::statfs64>() };

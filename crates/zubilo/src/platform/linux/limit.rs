@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::told;
+use super::small_file;
 
 /// Where control groups are mounted.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// Bytes; as many as there may be where nothing is known.
 pub(crate) fn memory_limit() -> u64 {
-    let groups = told("/proc/self/cgroup").unwrap_or_default();
+    let groups = small_file("/proc/self/cgroup").unwrap_or_default();
     machine_memory().min(group_limit(Path::new(GROUPS), &String::from_utf8_lossy(&groups)))
 }
 
@@ -24,12 +24,12 @@ pub(crate) fn private_memory_limit(memory: u64) -> u64 {
 
 fn machine_memory() -> u64 {
     // SAFETY: plain numbers, of which the call writes one set to the place it is given.
-    let (told, info) = unsafe {
+    let (known, info) = unsafe {
         let mut info: libc::sysinfo = std::mem::zeroed();
         (libc::sysinfo(&raw mut info) == 0, info)
     };
     let bytes = info.totalram.saturating_mul(u64::from(info.mem_unit));
-    if told { bytes } else { u64::MAX }
+    if known { bytes } else { u64::MAX }
 }
 
 /// The least of the limits of a group and of those around it, in both versions of control groups. `own` is
@@ -56,7 +56,7 @@ fn group_limit(root: &Path, own: &str) -> u64 {
 /// The least of the limits in `file` of a group and of those around it.
 fn least_limit(root: &Path, group: &str, file: &str) -> Option<u64> {
     let limits = Path::new(group).ancestors().filter_map(|group| {
-        let text = told(root.join(group).join(file))?;
+        let text = small_file(root.join(group).join(file))?;
         // "max" is no limit.
         str::from_utf8(&text).ok()?.trim().parse().ok()
     });

@@ -46,7 +46,7 @@ pub(crate) fn at_exit(last: extern "C" fn()) {
 }
 
 /// What a small file of the system says.
-fn told(path: impl AsRef<Path>) -> Option<Vec<u8>> {
+fn small_file(path: impl AsRef<Path>) -> Option<Vec<u8>> {
     read_small(fs::File::open(path).ok()?)
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn is_medium_read_only(fd: RawFd) -> bool {
     }
 }
 
-/// The same, from what the kernel tells of a descriptor and of the mounts.
+/// The same, from what the kernel says of a descriptor and of the mounts.
 fn is_read_only_in(facts: &str, mounts: &str) -> Option<bool> {
     let id = facts.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
     let mount = mounts.lines().find(|line| line.split(' ').next() == Some(id))?;

@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::{read_small, retry, told};
+use super::{read_small, retry, small_file};
 use crate::platform::PerProcess;
 
 /// Names a process for as long as the system is up, also after its id was given to another.
@@ -32,7 +32,7 @@ impl Process {
 
     /// True only when the process is certainly gone: its number, of our own pid namespace, belongs to
     /// nobody. A process of another namespace counts as present, and so does a number in use, be it by
-    /// another process: start times would tell these apart, but what is read of them depends on the
+    /// another process: start times would distinguish these, but what is read of them depends on the
     /// time namespace of the reader, and on whose /proc is mounted.
     pub(crate) fn is_gone(&self, this: &Process) -> bool {
         let Ok(pid) = libc::pid_t::try_from(self.pid) else { return false };
@@ -93,7 +93,7 @@ fn nonce() -> u64 {
 /// Field 22 of `/proc/PID/stat`. The second field, the program's name in parentheses, may hold
 /// spaces and parentheses itself, so the fields are counted from its last `)`.
 pub(crate) fn process_start_time(pid: u32) -> Option<u64> {
-    start_time_of(&told(format!("/proc/{pid}/stat"))?)
+    start_time_of(&small_file(format!("/proc/{pid}/stat"))?)
 }
 
 fn start_time_of(stat: &[u8]) -> Option<u64> {
@@ -120,7 +120,7 @@ impl Default for BootId {
     }
 }
 
-/// What the kernel tells in a file of /proc.
+/// What the kernel says in a file of /proc.
 fn kernel_text(path: &str) -> Option<String> {
     let file = fs::File::open(path).ok()?;
     // SAFETY: all zeros are a value of this plain structure.

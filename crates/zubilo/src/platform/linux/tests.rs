@@ -103,8 +103,8 @@ fn a_file_with_holes_that_cannot_be_filled_is_written_by_calls() {
     let dir = tempfile::tempdir().expect("directory");
     let path = dir.path().join("store");
     let plain = std::fs::File::create(&path).expect("create");
-    let told = std::process::Command::new("chattr").arg("-e").arg(&path).output();
-    if !told.is_ok_and(|output| output.status.success()) {
+    let output = std::process::Command::new("chattr").arg("-e").arg(&path).output();
+    if !output.is_ok_and(|output| output.status.success()) {
         println!("not ext4, or without chattr: nothing to test");
         return;
     }

@@ -26,7 +26,7 @@ extern "C" fn run(job: *mut c_void) -> *mut c_void {
     // SAFETY: `spawn` made it from such a box for this thread alone.
     let job = unsafe { Box::from_raw(job.cast::<Job>()) };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(*job)) {
-        // It has told its message. Dropped it could panic again.
+        // Its message is out. Dropped it could panic again.
         std::mem::forget(panic);
     }
     ptr::null_mut()
@@ -34,7 +34,7 @@ extern "C" fn run(job: *mut c_void) -> *mut c_void {
 
 /// Starts a thread; the name has 15 bytes at most. A panic ends the thread only.
 pub(crate) fn spawn(name: &CStr, job: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
-    let told = |code| match code {
+    let outcome = |code| match code {
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),
     };
@@ -44,12 +44,12 @@ pub(crate) fn spawn(name: &CStr, job: impl FnOnce() + Send + 'static) -> io::Res
     // SAFETY: the attributes are initialised before they are used, and destroyed after; `run` gets the job, which
     // stays for it if the thread was made.
     let made = unsafe {
-        told(libc::pthread_attr_init(attributes.as_mut_ptr())).and_then(|()| {
+        outcome(libc::pthread_attr_init(attributes.as_mut_ptr())).and_then(|()| {
             // With a size of its own no lock of the C library is taken to learn the usual one.
             libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK);
             let made = libc::pthread_create(&raw mut id, attributes.as_ptr(), run, job.cast());
             libc::pthread_attr_destroy(attributes.as_mut_ptr());
-            told(made)
+            outcome(made)
         })
     };
     if let Err(error) = made {
@@ -90,17 +90,17 @@ mod tests {
 
     #[test]
     fn a_thread_gets_its_name_and_is_waited_for() {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let thread = spawn(c"zubilo-test", move || {
             // Named by who started it, perhaps a moment later.
             let named = || std::fs::read_to_string("/proc/thread-self/comm").expect("comm");
             while named() != "zubilo-test\n" {
                 std::thread::yield_now();
             }
-            tell.send(()).expect("send");
+            sender.send(()).expect("send");
         });
         thread.expect("spawn").join();
-        told.try_recv().expect("it has ended");
+        receiver.try_recv().expect("it has ended");
     }
 
     #[test]

@@ -223,7 +223,7 @@ impl World {
         assert_eq!(bytes, again);
     }
 
-    /// Ends may differ by free pages: trims and aborts are not told to anyone before a commit.
+    /// Ends may differ by free pages: trims and aborts are not published before a commit.
     fn agrees(&self, space: &Space) {
         let end = space.end();
         assert!((end..self.limit).all(|page| !self.visible(page)), "a page beyond the end is seen");

@@ -14,9 +14,9 @@ use super::{GroupQueue, Job, Ticket, WriteTxn, wait_or_lead};
 use crate::error::{Error, Result};
 
 /// A job that learns its outcome. The checker sees each access to it.
-struct Told(UnsafeCell<Option<bool>>);
+struct Outcome(UnsafeCell<Option<bool>>);
 
-impl Job for Told {
+impl Job for Outcome {
     fn run(&mut self, _txn: &mut WriteTxn) {}
 
     fn end(&mut self, commit: Result<(), StdArc<Error>>) {
@@ -44,7 +44,7 @@ enum First {
 
 /// A thread's update: its outcome, or none if the panic of the leader it was came out of it.
 fn update(store: &Store, first: First) -> Option<bool> {
-    let mut job = Told(UnsafeCell::new(None));
+    let mut job = Outcome(UnsafeCell::new(None));
     let pointer: *mut (dyn Job + 'static) = &mut job;
     let ended = AtomicBool::new(false);
     let ticket = Ticket { job: pointer, ended: &raw const ended };
@@ -53,7 +53,7 @@ fn update(store: &Store, first: First) -> Option<bool> {
             store.queue.take(batch);
             // Outside of the queue's lock, as when closures run.
             for ticket in &*batch {
-                let job = ticket.job.cast::<Told>();
+                let job = ticket.job.cast::<Outcome>();
                 // SAFETY: every job of this model is of this type; the checker sees the access.
                 unsafe { &*job }.0.with_mut(|ended| assert!(unsafe { (*ended).is_none() }));
             }
@@ -91,7 +91,7 @@ fn explore(threads: usize, first: First) {
         let mut outcomes = vec![update(&store, first)];
         outcomes.extend(others.into_iter().map(|thread| thread.join().expect("thread")));
         let fine = outcomes.iter().filter(|o| **o == Some(true)).count();
-        assert_eq!(fine, store.committed.load(Ordering::SeqCst), "told otherwise than done");
+        assert_eq!(fine, store.committed.load(Ordering::SeqCst), "reported otherwise than done");
         let panics = outcomes.iter().filter(|o| o.is_none()).count();
         assert_eq!(panics, usize::from(first == First::Panics), "one leader panics");
         assert!(store.queue.lock().waiting.is_empty(), "an address is left in the queue");
