@@ -96,7 +96,7 @@ struct Both {
 
 impl Both {
     fn step(&mut self, step: &Step) -> Result<(), String> {
-        if !self.is_told(step) {
+        if !self.is_defined(step) {
             return Ok(());
         }
         let (ours, theirs) = (self.ours.step(step), self.lmdb.step(step));
@@ -117,7 +117,7 @@ impl Both {
     }
 
     /// Whether LMDB's contract defines what a step gives.
-    fn is_told(&mut self, step: &Step) -> bool {
+    fn is_defined(&mut self, step: &Step) -> bool {
         let dups = self.kind.has_duplicates();
         match *step {
             Step::Go(c, way, ..) => {

@@ -253,7 +253,7 @@ fn one_good_meta_is_enough() {
 }
 
 #[test]
-fn other_formats_are_told_apart() {
+fn other_formats_are_recognised() {
     let (_dir, path, _) = write(&[]);
     let whole = std::fs::read(path).unwrap();
     let mut newer = whole.clone();

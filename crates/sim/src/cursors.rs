@@ -1,4 +1,4 @@
-//! Cursors that stand in tables while these change, in one write transaction: their steps are compared with
+//! Cursors in tables that change, in one write transaction: their steps are compared with
 //! those of places in sorted lists. Pages are written early, or nested levels are undone, meanwhile.
 
 use std::collections::BTreeMap;

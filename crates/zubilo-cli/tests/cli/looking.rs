@@ -68,7 +68,7 @@ fn several_stores_are_verified() {
 }
 
 #[test]
-fn a_tree_is_told_from_its_pages_and_records() {
+fn a_tree_is_described_from_its_pages_and_records() {
     let place = Place::new();
     let store = place.arg("s");
     let env = Options::new().open(&store).unwrap();

@@ -576,7 +576,7 @@ mod tests {
 
     /// A write that was cut off has left any of its sectors, over an older meta or over zeros.
     #[test]
-    fn torn_writes_are_told_from_damage() {
+    fn torn_writes_are_distinguished_from_damage() {
         let new = full().encode();
         let mut old = Meta { txn: 41, ..sample() };
         old.log.tail = vec![9; 2000];

@@ -137,7 +137,7 @@ fn what_was_not_touched_is_under_the_cursor_again() {
     assert!(cursor.eof().unwrap());
     let at_end = cursor.park().unwrap();
     cursor.seek("zz").unwrap();
-    let behind_all = cursor.park().unwrap();
+    let after_all = cursor.park().unwrap();
     let nowhere = table.cursor().park().unwrap();
     drop(read);
 
@@ -154,7 +154,7 @@ fn what_was_not_touched_is_under_the_cursor_again() {
         let mut cursor = table.resume(&at_end).unwrap();
         assert!(cursor.eof().unwrap());
         assert_eq!(cursor.current().unwrap(), Some((&b"b"[..], &b"1"[..])));
-        let mut cursor = table.resume(&behind_all).unwrap();
+        let mut cursor = table.resume(&after_all).unwrap();
         assert!(cursor.is_placed().unwrap());
         assert_eq!(cursor.current().unwrap(), None);
         assert_eq!(cursor.prev().unwrap(), Some((&b"b"[..], &b"1"[..])));

@@ -191,13 +191,13 @@ fn bounds_of_time_and_of_bytes_expire_parked_readers_only() {
     }
 }
 
-/// A store that is full while a reader is on the first commit, and what the function was told.
+/// A store that is full while a reader is on the first commit, and what the function was heard.
 fn asked(
     action: impl Fn(&SlowReader) -> SlowReaderAction + Send + Sync + 'static,
     park: bool,
 ) -> (zubilo::Result<()>, Vec<SlowReader>) {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let note = Arc::clone(&told);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let note = Arc::clone(&heard);
     let options = Options::new().on_slow_reader(move |slow| {
         note.lock().unwrap().push(slow.clone());
         action(slow)
@@ -219,19 +219,19 @@ fn asked(
     assert!(parked.is_none_or(|parked| parked.is_expired() == done.is_ok()));
     // Nothing is lost either way.
     env.check(&mut |_, _| true).unwrap().into_result().unwrap();
-    let told = told.lock().unwrap().clone();
-    (done, told)
+    let heard = heard.lock().unwrap().clone();
+    (done, heard)
 }
 
 #[test]
-fn the_function_is_told_who_holds_back_how_much() {
-    let (done, told) = asked(
+fn the_function_learns_who_holds_back_how_much() {
+    let (done, heard) = asked(
         |slow| if slow.tries < 2 { SlowReaderAction::Retry } else { SlowReaderAction::GiveUp },
         false,
     );
     assert!(matches!(done, Err(Error::MapFull { .. })), "{done:?}");
-    assert_eq!(told.iter().map(|slow| slow.tries).collect::<Vec<_>>(), [0, 1, 2]);
-    for slow in &told {
+    assert_eq!(heard.iter().map(|slow| slow.tries).collect::<Vec<_>>(), [0, 1, 2]);
+    for slow in &heard {
         assert_eq!(slow.reader.pid, std::process::id());
         assert!(slow.reader.thread > 0 && slow.reader.lag >= 1 && !slow.reader.is_parked);
         assert!(slow.held_bytes >= u64::from(ROWS) * 400, "{slow:?}");
@@ -241,13 +241,13 @@ fn the_function_is_told_who_holds_back_how_much() {
 
 #[test]
 fn the_function_may_expire_a_parked_reader() {
-    let (done, told) = asked(|_| SlowReaderAction::Expire, true);
+    let (done, heard) = asked(|_| SlowReaderAction::Expire, true);
     done.unwrap();
-    assert!(told[0].reader.is_parked);
+    assert!(heard[0].reader.is_parked);
     // One at work cannot be, and there is no other.
-    let (done, told) = asked(|_| SlowReaderAction::Expire, false);
+    let (done, heard) = asked(|_| SlowReaderAction::Expire, false);
     assert!(matches!(done, Err(Error::MapFull { .. })), "{done:?}");
-    assert_eq!(told.len(), 1);
+    assert_eq!(heard.len(), 1);
 }
 
 #[test]

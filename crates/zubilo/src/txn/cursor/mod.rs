@@ -23,7 +23,7 @@ pub(super) use registry::Cursors;
 pub use registry::Standing;
 pub use write::{PutFlags, WriteCursor};
 
-/// Values of one size as they lie in the store, one behind the other.
+/// Values of one size as they lie in the store, one after the other.
 ///
 /// ```
 /// use zubilo::TableOptions;
@@ -54,7 +54,7 @@ pub struct PackedValues<'t> {
 }
 
 impl<'t> PackedValues<'t> {
-    /// All values, one behind the other.
+    /// All values, one after the other.
     pub fn as_bytes(&self) -> &'t [u8] {
         self.bytes
     }

@@ -1,5 +1,5 @@
 //! The cursors of the write transaction, those of the Rust API and those of the C interface. They live in
-//! it, so that many can stand in one table and stay right while the table changes, through one of them or
+//! it, so that one table can have many and stay right while the table changes, through one of them or
 //! otherwise.
 //!
 //! Before a table changes, each cursor on it notes its record; when it is next used it finds it again. What
@@ -85,7 +85,7 @@ impl Cursors {
         self.txn
     }
 
-    /// Opens a cursor that stands nowhere yet.
+    /// Opens a cursor without a place.
     pub(in crate::txn) fn open(&mut self, table: TableRef, cursor: RawCursor) -> CursorId {
         let serial = serial();
         let index = match self.entries.iter().position(Option::is_none) {
@@ -286,7 +286,7 @@ impl Cursors {
 }
 
 impl WriteTxn {
-    /// Opens a cursor that stands nowhere yet. Any number can stand in one table; they stay right
+    /// Opens a cursor without a place. One table can have any number; they stay right
     /// while it changes. A cursor opened in a nested level is closed when the level is undone.
     pub fn open_cursor(&mut self, table: TableId) -> Result<CursorId> {
         let table = self.table_of(table)?;

@@ -272,7 +272,7 @@ impl<'t> WriteCursor<'t> {
     }
 
     /// Deletes the record under the cursor, which then stands before the one that followed: the next
-    /// step forward leads there. False when the cursor stands behind all values.
+    /// step forward leads there. False when the cursor is after all values.
     pub fn delete(&mut self) -> Result<bool> {
         let table = self.table()?;
         if !self.is_placed()? {

@@ -198,7 +198,7 @@ impl<'c> RawAt<'c> {
         on!(self, c => c.key())
     }
 
-    /// To the first record with a key not less than `key`, or behind all; true if the key is there.
+    /// To the first record with a key not less than `key`, or after all; true if the key is there.
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
         on!(self, c => {
             let found = c.seek_back(key, None, false)?;
@@ -223,7 +223,7 @@ impl<'c> RawAt<'c> {
         })
     }
 
-    /// Behind the last value of `key`, or where that would be.
+    /// After the last value of `key`, or where that would be.
     pub fn seek_behind(&mut self, key: &[u8]) -> Result<bool> {
         on!(self, c => c.seek_back(key, None, true))
     }
@@ -303,7 +303,7 @@ impl WriteTxn {
         self.cursors.cursor(id)
     }
 
-    /// From now on it stands in this table.
+    /// From now on it belongs to this table.
     pub fn raw_set_table(&mut self, id: CursorId, table: TableRef) -> Result<()> {
         self.cursors.set_table(id, table)
     }
