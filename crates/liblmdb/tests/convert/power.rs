@@ -10,8 +10,8 @@ use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::process::Command;
 
+use support::strace::{self, Call};
 use support::{Rng, rng};
 
 use crate::place::Place;
@@ -34,14 +34,6 @@ enum Event {
     Names(Vec<(String, Option<usize>)>),
 }
 
-fn unhex(text: &str) -> Vec<u8> {
-    text.split("\\x").skip(1).map(|x| u8::from_str_radix(x, 16).expect("two digits")).collect()
-}
-
-fn quoted(text: &str) -> Vec<Vec<u8>> {
-    text.split('"').skip(1).step_by(2).map(unhex).collect()
-}
-
 /// What strace wrote down, as events in the folder.
 struct Recording<'f> {
     folder: &'f Path,
@@ -53,17 +45,16 @@ struct Recording<'f> {
 }
 
 impl Recording<'_> {
-    fn name(&self, path: &[u8]) -> Option<String> {
-        let path = Path::new(std::str::from_utf8(path).ok()?);
+    fn name(&self, path: &Path) -> Option<String> {
         let here = path.parent() == Some(self.folder);
         let name = here.then(|| path.file_name().and_then(OsStr::to_str)).flatten()?;
         // What it holds is void after the restart.
         (name != "lock.mdb").then(|| name.into())
     }
 
-    fn opened(&mut self, call: &str, fd: i64) {
-        let Some(path) = quoted(call).into_iter().next() else { return };
-        if path == self.folder.as_os_str().as_encoded_bytes() {
+    fn opened(&mut self, call: Call<'_>, fd: i64) {
+        let Some(path) = call.paths().into_iter().next() else { return };
+        if path == self.folder {
             self.open.insert(fd, (FOLDER, 0));
             return;
         }
@@ -77,7 +68,7 @@ impl Recording<'_> {
                 new
             }
         };
-        if call.contains("O_TRUNC") {
+        if call.0.contains("O_TRUNC") {
             self.events.push(Event::Length(file, 0));
         }
         self.open.insert(fd, (file, 0));
@@ -93,63 +84,51 @@ impl Recording<'_> {
         self.events.push(Event::Names(names));
     }
 
-    fn line(&mut self, call: &str) {
-        let Some((call, result)) = call.rsplit_once(" = ") else { return };
-        let result: i64 = result.split(' ').next().unwrap_or_default().parse().unwrap_or(-1);
-        let (what, arguments) = call.split_once('(').unwrap_or_default();
-        if result < 0 {
-            return;
-        }
-        let paths = || quoted(call);
+    fn line(&mut self, call: Call<'_>) {
+        let Some(result) = call.result().filter(|result| *result >= 0) else { return };
+        let what = call.name();
         match what {
             "openat" | "open" | "creat" => return self.opened(call, result),
             "link" | "linkat" | "rename" | "renameat" | "renameat2" | "unlink" | "unlinkat" => {
-                let names: Vec<_> = paths().iter().filter_map(|path| self.name(path)).collect();
+                let names: Vec<_> =
+                    call.paths().iter().filter_map(|path| self.name(path)).collect();
                 let file = |name: &String| self.names.get(name).copied();
                 let changed = match (what, &names[..]) {
                     (_, []) => return,
                     ("link" | "linkat", [old, new]) => vec![(new.clone(), file(old))],
                     ("unlink" | "unlinkat", [name]) => vec![(name.clone(), None)],
                     (_, [old, new]) => vec![(new.clone(), file(old)), (old.clone(), None)],
-                    _ => panic!("not foreseen: {call}"),
+                    _ => panic!("not foreseen: {}", call.0),
                 };
                 return self.rename(changed);
             }
             "symlink" | "symlinkat" | "sync" | "syncfs" | "truncate" => {
-                panic!("not foreseen: {call}")
+                panic!("not foreseen: {}", call.0)
             }
             _ => {}
         }
-        let number =
-            |n: usize| -> Option<i64> { arguments.split([',', ')']).nth(n)?.trim().parse().ok() };
-        let at = if what == "mmap" { 4 } else { 0 };
-        let Some(fd) = number(at) else { return };
+        let Some(fd) = call.descriptor() else { return };
         let Some(&(file, place)) = self.open.get(&fd) else { return };
-        let behind = |end: char| -> u64 {
-            let rest = call.rsplit(end).next().unwrap_or_default();
-            let place = rest.trim_start_matches(',').split([',', ')']).nth(1);
-            place.and_then(|n| n.trim().parse().ok()).expect("a place")
-        };
-        let bytes = || paths().concat();
         match what {
             "close" => drop(self.open.remove(&fd)),
             "lseek" => drop(self.open.insert(fd, (file, result as u64))),
             "fsync" | "fdatasync" => self.events.push(Event::Flush(file)),
-            "pwrite64" => self.events.push(Event::Write(file, behind('"'), bytes())),
-            "pwritev" | "pwritev2" => self.events.push(Event::Write(file, behind(']'), bytes())),
+            "pwrite64" | "pwritev" | "pwritev2" => {
+                self.events.push(Event::Write(file, call.place(), call.bytes()));
+            }
             "write" | "writev" => {
                 self.open.insert(fd, (file, place + result as u64));
-                self.events.push(Event::Write(file, place, bytes()));
+                self.events.push(Event::Write(file, place, call.bytes()));
             }
             "ftruncate" => {
-                self.events.push(Event::Length(file, number(1).expect("a length") as u64));
+                self.events.push(Event::Length(file, call.number(1).expect("a length") as u64));
             }
-            "fallocate" if number(1) == Some(0) => {
-                let end = number(2).zip(number(3)).map(|(from, len)| from + len);
+            "fallocate" if call.number(1) == Some(0) => {
+                let end = call.number(2).zip(call.number(3)).map(|(from, len)| from + len);
                 self.events.push(Event::Grown(file, end.expect("an end") as u64));
             }
-            "mmap" if !call.contains("PROT_WRITE") || call.contains("MAP_PRIVATE") => {}
-            _ => panic!("not foreseen: {call}"),
+            "mmap" if !call.0.contains("PROT_WRITE") || call.0.contains("MAP_PRIVATE") => {}
+            _ => panic!("not foreseen: {}", call.0),
         }
     }
 }
@@ -159,10 +138,8 @@ fn record(place: &Place) -> Option<Vec<Event>> {
     let folder = place.folder();
     let out = folder.join("../recording");
     let opener = place.opener(Some("1"), 0);
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-v", "-xx", "-s", "100000000"]);
-    strace.args(["-e", &format!("trace={CALLS}"), "-o"]).arg(&out).arg(opener.get_program());
-    strace.args(opener.get_args());
+    let mut strace = strace::command(CALLS, &out);
+    strace.arg(opener.get_program()).args(opener.get_args());
     strace.envs(opener.get_envs().filter_map(|(name, value)| Some((name, value?))));
     if !strace.output().is_ok_and(|output| output.status.success()) {
         return None;
@@ -172,9 +149,8 @@ fn record(place: &Place) -> Option<Vec<Event>> {
     let names = BTreeMap::from([("data.mdb".to_owned(), 0)]);
     let open = BTreeMap::new();
     let mut recording = Recording { folder: &folder, names, files: 1, open, events: Vec::new() };
-    for line in text.lines() {
-        recording
-            .line(line.split_once(char::is_whitespace).map_or("", |(_, call)| call.trim_start()));
+    for (_, call) in text.lines().filter_map(strace::thread_and_call) {
+        recording.line(Call(call));
     }
     Some(recording.events)
 }

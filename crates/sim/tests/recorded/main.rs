@@ -16,7 +16,6 @@ mod rust;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use disk::Disk;
 use recording::{CALLS, Event, Recording};
@@ -60,9 +59,7 @@ fn record(mode: &str) -> Option<Vec<(Subject, Vec<Event>)>> {
     let dir = tempfile::tempdir().expect("a folder");
     let folder = dir.path().canonicalize().expect("a path");
     let out = folder.join("recording");
-    let ran = Command::new("strace")
-        .args(["-f", "-qq", "-v", "-xx", "-s", "100000000", "-e", &format!("trace={CALLS}"), "-o"])
-        .arg(&out)
+    let ran = support::strace::command(CALLS, &out)
         .arg(std::env::current_exe().expect("this program"))
         .args(["recorded_life", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
         .env(DIR, &folder)

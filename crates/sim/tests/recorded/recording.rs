@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use support::strace::{Call, thread_and_call};
+
 /// The calls that are recorded: all by which a file's contents, length and name change.
 pub(crate) const CALLS: &str = "openat,open,creat,close,lseek,pwrite64,pwritev,pwritev2,write,writev,\
     ftruncate,truncate,fallocate,fdatasync,fsync,sync_file_range,mmap,copy_file_range,sendfile,\
@@ -20,20 +22,6 @@ pub(crate) enum Event {
     FlushEnd(usize),
     Directory,
     Mark(char, u64),
-}
-
-/// What a call's quotes hold: `\x41\x42`.
-fn unhex(text: &str) -> Vec<u8> {
-    text.split("\\x").skip(1).map(|x| u8::from_str_radix(x, 16).expect("two digits")).collect()
-}
-
-fn quoted(text: &str) -> Vec<Vec<u8>> {
-    text.split('"').skip(1).step_by(2).map(unhex).collect()
-}
-
-/// Numbers after the bytes of a call.
-fn numbers(text: &str) -> Vec<u64> {
-    text.trim_start_matches(',').split([',', ')']).map_while(|n| n.trim().parse().ok()).collect()
 }
 
 pub(crate) struct Recording {
@@ -58,23 +46,23 @@ impl Recording {
             events: Vec::new(),
         };
         for line in text.lines() {
-            let Some((thread, call)) = line.split_once(char::is_whitespace) else { continue };
-            recording.line(thread, call.trim_start());
+            let Some((thread, call)) = thread_and_call(line) else { continue };
+            recording.line(thread, call);
         }
         recording.events
     }
 
     fn line(&mut self, thread: &str, call: &str) {
         if let Some(start) = call.strip_suffix("<unfinished ...>") {
-            self.began(start);
+            self.began(Call(start));
             self.open.insert(thread.into(), (start.trim_end().into(), self.events.len()));
         } else if let Some((_, rest)) = call.split_once("resumed>") {
             if let Some((start, at)) = self.open.remove(thread) {
-                self.ended(&format!("{start}{rest}"), at);
+                self.ended(Call(&format!("{start}{rest}")), at);
             }
         } else {
-            self.began(call);
-            self.ended(call, self.events.len());
+            self.began(Call(call));
+            self.ended(Call(call), self.events.len());
         }
     }
 
@@ -82,47 +70,30 @@ impl Recording {
         self.files.get(&fd) == Some(&self.store)
     }
 
-    fn argument(call: &str, n: usize) -> Option<i64> {
-        let (_, arguments) = call.split_once('(')?;
-        arguments.split([',', ')']).nth(n)?.trim().parse().ok()
-    }
-
     /// Writes count from their start: before they end the disk may have any part of them.
-    fn began(&mut self, call: &str) {
-        let name = call.split('(').next().unwrap_or_default();
-        let at = if name == "mmap" { 4 } else { 0 };
-        let Some(fd) = Recording::argument(call, at).filter(|fd| self.is_store(*fd)) else {
-            return;
-        };
-        let behind = |end: char| numbers(call.rsplit(end).next().unwrap_or_default());
-        match name {
-            "pwrite64" => {
-                let place = behind('"')[1];
-                self.events.push(Event::Write(place, quoted(call).concat()));
-            }
-            "pwritev" | "pwritev2" => {
-                let place = behind(']')[1];
-                self.events.push(Event::Write(place, quoted(call).concat()));
+    fn began(&mut self, call: Call<'_>) {
+        let Some(fd) = call.descriptor().filter(|fd| self.is_store(*fd)) else { return };
+        match call.name() {
+            "pwrite64" | "pwritev" | "pwritev2" => {
+                self.events.push(Event::Write(call.place(), call.bytes()));
             }
             "write" | "writev" => {
-                let (place, bytes) = (self.places.entry(fd).or_default(), quoted(call).concat());
+                let (place, bytes) = (self.places.entry(fd).or_default(), call.bytes());
                 let from = *place;
                 *place += bytes.len() as u64;
                 self.events.push(Event::Write(from, bytes));
             }
-            "mmap" if !call.contains("PROT_WRITE") => {}
+            "mmap" if !call.0.contains("PROT_WRITE") => {}
             "close" | "lseek" | "ftruncate" | "fallocate" | "fdatasync" | "fsync" => {}
-            _ => panic!("not foreseen on the data file: {name}"),
+            name => panic!("not foreseen on the data file: {name}"),
         }
     }
 
-    fn ended(&mut self, call: &str, at: usize) {
-        let Some((_, result)) = call.rsplit_once(" = ") else { return };
-        let result: i64 = result.split(' ').next().unwrap_or_default().parse().unwrap_or(-1);
-        let name = call.split('(').next().unwrap_or_default();
+    fn ended(&mut self, call: Call<'_>, at: usize) {
+        let Some(result) = call.result() else { return };
+        let name = call.name();
         if matches!(name, "openat" | "open" | "creat") {
-            if let Some(path) = quoted(call).first().filter(|_| result >= 0) {
-                let path = PathBuf::from(String::from_utf8_lossy(path).into_owned());
+            if let Some(path) = call.paths().into_iter().next().filter(|_| result >= 0) {
                 self.seen |= path == self.store;
                 self.files.insert(result, path);
                 self.places.insert(result, 0);
@@ -130,13 +101,13 @@ impl Recording {
             return;
         }
         if name.starts_with("rename") || name.starts_with("unlink") {
-            let ours = |path: &Vec<u8>| path == self.store.as_os_str().as_encoded_bytes();
-            assert!(result != 0 || !quoted(call).iter().any(ours), "not foreseen: {name}");
+            let is_ours = result == 0 && call.paths().contains(&self.store);
+            assert!(!is_ours, "not foreseen: {name}");
             return;
         }
-        let Some(fd) = Recording::argument(call, 0) else { return };
+        let Some(fd) = call.number(0) else { return };
         let file = self.files.get(&fd).cloned().unwrap_or_default();
-        let number = |n| Recording::argument(call, n).expect("a number") as u64;
+        let number = |n| call.number(n).expect("a number") as u64;
         match name {
             "close" => drop(self.files.remove(&fd)),
             "lseek" if result >= 0 => drop(self.places.insert(fd, result as u64)),
@@ -154,7 +125,7 @@ impl Recording {
                 self.events.push(Event::Grown(number(2) + number(3)));
             }
             "write" if file.ends_with("marks") => {
-                let text = String::from_utf8(quoted(call).concat()).expect("a mark");
+                let text = String::from_utf8(call.bytes()).expect("a mark");
                 let n = text[1..].trim().parse().expect("a number");
                 self.events.push(Event::Mark(text.chars().next().expect("a letter"), n));
             }
