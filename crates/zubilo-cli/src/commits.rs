@@ -10,7 +10,7 @@ use crate::drop::ask;
 use crate::failure::{Code, Done, Failure};
 use crate::interrupt;
 use crate::opening::StoreArgs;
-use crate::output::{Out, Progress, say, size, tell};
+use crate::output::{Out, Progress, say, size, to_stderr};
 
 /// Options of `commits`.
 #[derive(Args, Debug)]
@@ -117,7 +117,7 @@ fn go_back(args: &CommitsArgs, txn: TxnId) -> Done {
             return Err(Failure::usage(what, cause).advise("add --yes"));
         }
         if !ask(&format!("Lose all commits of {shown} after {txn}, for ever?"))? {
-            tell("zubilo: commits: nothing was changed");
+            to_stderr("zubilo: commits: nothing was changed");
             return Ok(Code::NotFound);
         }
     }
