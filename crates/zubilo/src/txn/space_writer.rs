@@ -339,7 +339,7 @@ impl SpaceWriter {
             state.space.give_back(extent);
             return Ok(None);
         }
-        let zeros = [0; 64 << 10];
+        let zeros = vec![0; 64 << 10]; // Not on the stack, which may be small.
         let at = extent.first << self.env.shift;
         for offset in (0..bytes).step_by(zeros.len()) {
             let part = zeros.len().min((bytes - offset) as usize);

@@ -52,7 +52,9 @@ pub(crate) fn to_writer(
     progress: Progress<'_>,
 ) -> Result<TxnId> {
     let (txn, meta) = pinned(env)?;
-    let mut stream = Stream { out, at: META_COUNT, page_size: env.page_size() };
+    let page_size = env.page_size();
+    let zeros = vec![0; page_size];
+    let mut stream = Stream { out, at: META_COUNT, page_size, zeros };
     let failed = || Error::io("write the copy");
     if compact {
         // A stream starts with the meta, so the trees are laid out twice: once for the meta.
@@ -143,14 +145,14 @@ struct Stream<'o> {
     out: &'o mut dyn Write,
     at: u64,
     page_size: usize,
+    /// A page of them.
+    zeros: Vec<u8>,
 }
 
 impl Stream<'_> {
     fn fill_to(&mut self, page: u64) -> Result<()> {
-        let zeros = [0; 65536];
-        let zeros = zeros.get(..self.page_size).unwrap_or_default();
         while self.at < page {
-            self.out.write_all(zeros).map_err(Error::io("write the copy"))?;
+            self.out.write_all(&self.zeros).map_err(Error::io("write the copy"))?;
             self.at += 1;
         }
         Ok(())
