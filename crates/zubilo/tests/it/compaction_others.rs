@@ -66,6 +66,7 @@ fn value(rng: &mut Rng, options: &TableOptions, max: usize, page: usize) -> Vec<
 /// Puts or removes about so many records in one commit.
 fn change(env: &Env, table: &mut Expected, count: u64, removing: bool, rng: &mut Rng) {
     let (max, page) = (env.max_key_len(), env.page_size());
+    let record = page / 2 - 64; // The longest in a leaf: a key and each of its values have to fit together.
     let mut txn = env.write().unwrap();
     let mut open = txn.table_or_create_with(&table.name, &table.options).unwrap();
     if removing {
@@ -85,7 +86,9 @@ fn change(env: &Env, table: &mut Expected, count: u64, removing: bool, rng: &mut
         if table.options.has_duplicates() && rng.one_in(2) {
             key = vec![b'd', rng.below(3) as u8];
         }
-        let value = value(rng, &table.options, max, page);
+        let longest =
+            if table.options.has_duplicates() { max.min(record - key.len()) } else { max };
+        let value = value(rng, &table.options, longest, page);
         open.put(&key, &value).unwrap();
         if !table.options.has_duplicates() {
             table.pairs.retain(|(k, _), ()| *k != key);

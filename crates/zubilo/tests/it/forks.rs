@@ -155,7 +155,7 @@ fn what_was_open_at_the_fork_stays_refused_and_the_parents() {
         assert!(is_forked(reader.begin().map(drop)));
         assert!(is_forked(write.commit()));
         drop(read);
-        // The parent has the writer lock: a child that does not wait is told so.
+        // The parent has the writer lock: a child that does not wait hears so.
         assert!(env.try_write().unwrap().is_none());
         assert_eq!(env.read().unwrap().id(), newest);
     }));

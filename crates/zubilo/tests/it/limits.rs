@@ -47,7 +47,7 @@ fn keys_and_values_may_be_as_long_as_the_documentation_says() {
                 value[len - 1] = n;
                 many.put(owner, value).unwrap();
             }
-            // One after the other goes, until the last stands in the record again.
+            // One after the other goes, until the last is in the record again.
             for n in 1..20 {
                 let mut value = longest[..len].to_vec();
                 value[len - 1] = n;
