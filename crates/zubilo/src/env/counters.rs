@@ -108,8 +108,8 @@ pub(crate) struct CommitSums {
     pub(crate) pages: u64,
     pub(crate) runs: u64,
     pub(crate) bytes: u64,
-    /// As the counters have them: prepare, layout, write, log, flush, publish.
-    pub(crate) times: [Duration; 6],
+    /// In nanoseconds, as the counters have them: prepare, layout, write, log, flush, publish.
+    pub(crate) times: [u64; 6],
 }
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -139,7 +139,7 @@ impl Counters {
             &self.commit_publish_ns,
         ];
         for (counter, time) in parts.into_iter().zip(sums.times) {
-            add(counter, nanoseconds(time));
+            add(counter, time);
         }
     }
 

@@ -29,12 +29,12 @@ pub(crate) fn commit(env: &EnvInner, txn: u64, sums: &CommitSums) {
         let parts = ["prepare", "layout", "write", "log", "flush", "publish"];
         for (part, time) in parts.into_iter().zip(sums.times) {
             metrics::histogram!("zubilo_commit_seconds", "store" => store.clone(), "part" => part)
-                .record(time.as_secs_f64());
+                .record(time as f64 / 1e9);
         }
     }
     #[cfg(feature = "tracing")]
     {
-        let micros = sums.times.map(|time| time.as_micros() as u64);
+        let micros = sums.times.map(|time| time / 1000);
         let [prepare, layout, write, log, flush, publish] = micros;
         tracing::debug!(
             target: "zubilo",

@@ -30,7 +30,7 @@ use crate::redo::{Place, reseed};
 use crate::space::{Extent, Retired};
 
 use super::clean::EXTENTS;
-use super::commit_times::{CommitClock, CommitReport};
+use super::commit_times::{CommitClock, CommitReport, Part};
 use super::write::WriteTxn;
 use super::writeback::Writeback;
 
@@ -53,7 +53,7 @@ impl WriteTxn {
     /// changes reports zeros.
     pub fn commit_with_report(mut self) -> Result<CommitReport> {
         let txn = self.commit_in_place()?;
-        Ok(CommitReport { txn, ..self.clock.report })
+        Ok(self.clock.report_of(txn))
     }
 
     /// Commits; the transaction can only be dropped then, or begun anew.
@@ -74,12 +74,12 @@ impl WriteTxn {
             self.settle().and_then(Settled::write).and_then(Written::log).and_then(Logged::seal);
         self.space.end_commit(result.is_ok() || has(Bug::MapKeptAfterError));
         let txn = result?;
-        let sums = self.clock.report.sums();
+        let sums = self.clock.sums();
         self.env.counters.add_commit(&sums);
         facade::commit(&self.env, txn.0, &sums);
         if self.env.options.audit {
             (self.env.checks.audit)(&self.env, txn)?;
-            self.clock.lap(|report| &mut report.audit);
+            self.clock.lap(Part::Audit);
         }
         Ok(txn)
     }
@@ -101,7 +101,7 @@ impl WriteTxn {
         self.space.reuse_returned(&mut self.ws)?;
         self.check_freed()?;
         let pages = self.ws.arena().live() as u64 + self.ws.run_pages();
-        self.clock.lap(|report| &mut report.prepare);
+        self.clock.lap(Part::Prepare);
         Ok(Settled { txn: self, pages, log })
     }
 
@@ -201,9 +201,9 @@ impl<'t> Settled<'t> {
         let mut writeback = Writeback::new(&mut txn.ws, allocated)?;
         txn.catalogue.place(&mut writeback)?;
         let mut placed = writeback.finish();
-        txn.clock.lap(|report| &mut report.layout);
+        txn.clock.lap(Part::Layout);
         let digest = placed.write(&txn.env, &txn.ws, digest)?;
-        txn.clock.lap(|report| &mut report.write);
+        txn.clock.lap(Part::Write);
         Ok((extents, digest))
     }
 }
@@ -252,7 +252,7 @@ impl<'t> Written<'t> {
         (report.pages_copied, report.pages_spilled) = (counts.copied, counts.spilled);
         (report.pages_split, report.pages_merged) = (counts.split, counts.merged);
         report.bytes = bytes + META_SIZE as u64;
-        txn.clock.lap(|report| &mut report.log);
+        txn.clock.lap(Part::Log);
         Ok(Logged { txn, meta, one_flush, bytes, scattered: extents > EXTENTS, log })
     }
 }
@@ -297,7 +297,7 @@ impl Logged<'_> {
                 txn.env.append_record(&log, &record)?;
             }
             meta.redo = Some(next);
-            txn.clock.lap(|report| &mut report.flush);
+            txn.clock.lap(Part::Flush);
             txn.clock.report.flushes += 1;
         }
         let (env, clock) = (&txn.env, &mut txn.clock);
@@ -335,16 +335,16 @@ impl Logged<'_> {
         } else {
             env.flusher.committed(bytes + META_SIZE as u64);
         }
-        clock.lap(|report| &mut report.publish);
+        clock.lap(Part::Publish);
         Ok(TxnId(number))
     }
 }
 
 /// Flushes; the time since the last part is of publication.
 fn flush_timed(env: &EnvInner, clock: &mut CommitClock) -> Result<()> {
-    clock.lap(|report| &mut report.publish);
+    clock.lap(Part::Publish);
     flush(env)?;
-    clock.lap(|report| &mut report.flush);
+    clock.lap(Part::Flush);
     clock.report.flushes += 1;
     Ok(())
 }

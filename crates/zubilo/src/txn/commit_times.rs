@@ -1,9 +1,10 @@
 //! The parts of a commit's time, measured in each: the clock is read some eight times.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::env::counters::CommitSums;
 use crate::num::TxnId;
+use crate::platform;
 
 /// Where the time of a commit went, and what it wrote: see
 /// [`WriteTxn::commit_with_report`](crate::WriteTxn::commit_with_report).
@@ -65,40 +66,61 @@ impl CommitReport {
     }
 }
 
-impl CommitReport {
-    /// As the store's counters take it.
-    pub(super) fn sums(&self) -> CommitSums {
-        CommitSums {
-            copied: self.pages_copied,
-            split: self.pages_split,
-            merged: self.pages_merged,
-            spilled: self.pages_spilled,
-            pages: self.pages,
-            runs: self.runs,
-            bytes: self.bytes,
-            times: [self.prepare, self.layout, self.write, self.log, self.flush, self.publish],
-        }
-    }
+/// Parts of a commit, in the order of the counters; the audit is counted by itself.
+#[derive(Clone, Copy)]
+pub(super) enum Part {
+    Prepare,
+    Layout,
+    Write,
+    Log,
+    Flush,
+    Publish,
+    Audit,
 }
 
-/// Sorts the time of the running commit into the parts of its report.
+/// Sorts the time of the running commit into its parts. Plain nanoseconds: durations are made of them when
+/// somebody asks.
 #[derive(Default)]
 pub(super) struct CommitClock {
+    /// Without the times.
     pub(super) report: CommitReport,
-    last: Option<Instant>,
+    times: [u64; 7],
+    last: u64,
 }
 
 impl CommitClock {
     /// A commit begins.
     pub(super) fn start(&mut self) {
-        *self = CommitClock { last: Some(Instant::now()), ..CommitClock::default() };
+        *self = CommitClock { last: platform::clock_ns(), ..CommitClock::default() };
     }
 
     /// The time since the last call is of this part.
-    pub(super) fn lap(&mut self, part: impl FnOnce(&mut CommitReport) -> &mut Duration) {
-        let now = Instant::now();
-        if let Some(last) = self.last.replace(now) {
-            *part(&mut self.report) += now - last;
+    pub(super) fn lap(&mut self, part: Part) {
+        let now = platform::clock_ns();
+        self.times[part as usize] += now.wrapping_sub(self.last);
+        self.last = now;
+    }
+
+    /// The report of commit `txn`.
+    pub(super) fn report_of(&self, txn: TxnId) -> CommitReport {
+        let [prepare, layout, write, log, flush, publish, audit] =
+            self.times.map(Duration::from_nanos);
+        CommitReport { txn, prepare, layout, write, log, flush, publish, audit, ..self.report }
+    }
+
+    /// As the store's counters take it.
+    pub(super) fn sums(&self) -> CommitSums {
+        let report = &self.report;
+        let [prepare, layout, write, log, flush, publish, _] = self.times;
+        CommitSums {
+            copied: report.pages_copied,
+            split: report.pages_split,
+            merged: report.pages_merged,
+            spilled: report.pages_spilled,
+            pages: report.pages,
+            runs: report.runs,
+            bytes: report.bytes,
+            times: [prepare, layout, write, log, flush, publish],
         }
     }
 }

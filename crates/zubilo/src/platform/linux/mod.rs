@@ -26,8 +26,8 @@ pub(crate) use lock::{LockFile, SharedMap};
 pub(crate) use memory::{LARGE_PAGE, Memory};
 pub(crate) use mount::is_medium_read_only;
 pub(crate) use process::{
-    Process, boot_id, coarse_ms, fork_generation, is_thread_gone, process_start_time, thread_id,
-    watch_forks, without_signals,
+    Process, boot_id, clock_ns, coarse_ms, fork_generation, is_thread_gone, process_start_time,
+    thread_id, watch_forks, without_signals,
 };
 pub(crate) use thread::{Thread, spawn};
 

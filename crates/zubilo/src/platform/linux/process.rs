@@ -203,6 +203,15 @@ pub(crate) fn coarse_ms() -> u64 {
     seconds * 1000 + u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
+/// Nanoseconds of a clock that never goes back.
+pub(crate) fn clock_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes one timespec to the place it is given.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    debug_assert_eq!(failed, 0);
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
 /// Runs something with all signals blocked in this thread.
 pub(crate) fn without_signals<T>(run: impl FnOnce() -> T) -> T {
     // SAFETY: a set of signals is plain data; both calls get pointers to live ones of this frame.
