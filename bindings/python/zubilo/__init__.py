@@ -163,7 +163,7 @@ def open(
     read_only: open for reading only. create: make a missing store. durability: what a commit promises when it
     returns: "sync", it is on disk; "lazy", it is in the kernel and on disk within about a second; "nosync", it
     is in the kernel, and on disk after `Env.sync`. The end of the process loses nothing in any of them.
-    page_size: of a new store, 4096 to 65536; keys are at most a quarter of a page long. max_size: the file does
+    page_size: of a new store, 4096 to 65536; keys are at most about half a page long. max_size: the file does
     not grow beyond this many bytes. max_readers: read transactions at a time, of all processes (1024).
     reserve: address space for the map (1 TiB), which bounds the file. dirty_limit: memory for changed pages.
     exclusive: keep other processes out. lock_file=False: no lock file, if no other process uses the store.

@@ -64,7 +64,9 @@ impl Failure {
             Error::Io { source, .. } => io_advice(source),
             Error::Corrupted { .. } => Some("run `zubilo chk` for the extent"),
             Error::Stopped => Some("run it again"),
-            Error::KeyTooLong { .. } => Some("shorten it, or use a store with larger pages"),
+            Error::KeyTooLong { .. } | Error::ValueTooLong { .. } => {
+                Some("shorten it, or use a store with larger pages")
+            }
             Error::NotAStore { .. } => Some("name a store"),
             _ => None,
         };

@@ -166,7 +166,7 @@ impl TableOptions {
     }
 
     /// Keeps many values under a key, sorted and each once (`DUPSORT`). A value is then as short as
-    /// a key must be.
+    /// a key must be, and together with its key about half a page at most.
     pub fn duplicates(mut self) -> TableOptions {
         self.duplicates = true;
         self

@@ -23,6 +23,25 @@ impl WriteTxn {
         check_key(&self.ws, key)
     }
 
+    /// Bytes of the key of a record with a value of `len` bytes, if that may not fit a leaf. In a caller's
+    /// order a key equal to `key` may be there, which stays, and may be longer or shorter.
+    #[inline]
+    fn key_len(&self, table: TableRef, key: &[u8], len: usize) -> Result<usize> {
+        let (tree, page_size) = (self.tree(table)?, self.ws.page_size());
+        if !tree.order.is_custom() || page::max_key(page_size) + len <= page::max_inline(page_size)
+        {
+            return Ok(key.len());
+        }
+        let found = lookup::get_entry(&self.ws.view(), &tree.desc, &tree.order, key)?;
+        Ok(found.map_or(key.len(), |(_, entry)| entry.key.len()))
+    }
+
+    /// Whether a value of `len` bytes is kept outside the leaf.
+    #[inline]
+    fn is_large(&self, table: TableRef, key: &[u8], len: usize) -> Result<bool> {
+        Ok(self.key_len(table, key, len)? + len > page::max_inline(self.ws.page_size()))
+    }
+
     /// Whether `key` comes after all keys of a table.
     pub(super) fn is_behind(&self, table: TableRef, key: &[u8]) -> Result<bool> {
         let tree = self.tree(table)?;
@@ -54,7 +73,7 @@ impl WriteTxn {
             return self.put_first(table, key, value, overwrite);
         }
         self.change(table)?;
-        if key.len() + value.len() > page::max_inline(self.ws.page_size()) {
+        if self.is_large(table, key, value.len())? {
             let stored = self.put_large(table, key, value, overwrite)?;
             self.note(table, stored.then_some(Op::Put(key, value)));
             return Ok(stored);
@@ -101,7 +120,7 @@ impl WriteTxn {
             return Err(Error::Incompatible("a value among many cannot be reserved"));
         }
         self.change(table)?;
-        if key.len() + len > page::max_inline(self.ws.page_size()) {
+        if self.is_large(table, key, len)? {
             let run = self.guarded(|txn| {
                 let run = txn.ws.new_run(len, &[])?;
                 let (ws, tree) = txn.parts(table)?;
@@ -185,7 +204,8 @@ impl WriteTxn {
         }
         // Alone it has to fit into the record, as the last one of its key.
         let page_size = self.ws.page_size();
-        let beside = page::max_inline(page_size).saturating_sub(key.len());
+        let key_len = self.key_len(table, key, value.len())?;
+        let beside = page::max_inline(page_size).saturating_sub(key_len);
         let max = page::max_key(page_size).min(beside);
         if value.len() > max {
             return Err(Error::ValueTooLong { len: value.len(), max });

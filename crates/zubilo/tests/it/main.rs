@@ -23,6 +23,7 @@ mod hostile;
 mod later;
 mod limits;
 mod logging;
+mod longest;
 mod map_like;
 mod metas;
 mod opening;
