@@ -225,7 +225,7 @@ impl fmt::Display for Error {
             }
             Error::ValueTooLong { len, max } => write!(
                 f,
-                "a value of {len} bytes is too long where keys have many values; this page size allows {max}"
+                "a value of {len} bytes is too long where keys have many values; this page size allows {max} beside this key"
             ),
             Error::ManyValues { values } => {
                 write!(f, "the key has {values} values; name the one that is meant")

@@ -92,13 +92,14 @@ fn ask(txn: &mut MDB_txn, slow: Slow, more: i64) -> Result<bool> {
         let slowest = store.readers().into_iter().min_by_key(|reader| reader.txn);
         let space = txn.writer()?.raw_held_back();
         let Some(reader) = slowest.filter(|reader| reader.lag > 0 && space > 0) else {
-            break false;
+            // The last one may have ended since it was looked for room.
+            break has_room(txn, more)?;
         };
         let answer = slow.call(handle, writing, &reader, (space, asked));
         asked += 1;
         last = Some(reader);
         if answer < 0 {
-            break false;
+            break has_room(txn, more)?;
         }
         if has_room(txn, more)? {
             break true;

@@ -51,8 +51,13 @@ impl SpaceWriter {
             return Ok(true);
         }
         let Some(function) = &env.options.slow_reader else { return Ok(false) };
+        let held = self.state()?.space.retired_pages();
         env.shared.clean_dead();
         self.look_for_pins()?;
+        if self.state()?.space.retired_pages() < held {
+            // A reader has ended since there was no room.
+            return Ok(true);
+        }
         let Some(mut slow) = self.slowest(&env, asked)? else { return Ok(false) };
         slow.tries = asked.tries;
         asked.tries += 1;

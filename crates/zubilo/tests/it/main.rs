@@ -39,6 +39,7 @@ mod salvage;
 mod scale;
 mod sharing;
 mod slow;
+mod slow_processes;
 mod space;
 mod threads;
 mod types;

@@ -10,13 +10,13 @@ use zubilo::{Env, Error, Geometry, Options, ParkedRead, ReadTxn, SlowReader, Slo
 use crate::common::memory::MemoryFile;
 use crate::common::{fresh, put_all};
 
-const ROWS: u32 = 400;
+pub(crate) const ROWS: u32 = 400;
 
-fn rows(round: u32) -> impl Iterator<Item = ([u8; 4], [u8; 400])> {
+pub(crate) fn rows(round: u32) -> impl Iterator<Item = ([u8; 4], [u8; 400])> {
     (0..ROWS).map(move |n| (n.to_be_bytes(), [round as u8; 400]))
 }
 
-fn assert_round(read: &ReadTxn, round: u32) {
+pub(crate) fn assert_round(read: &ReadTxn, round: u32) {
     let table = read.table("t").unwrap();
     assert_eq!(table.len(), u64::from(ROWS));
     for record in table.iter() {
@@ -32,7 +32,7 @@ fn look(parked: &mut ParkedRead, round: u32) -> zubilo::Result<()> {
 }
 
 /// Room for about so many times the rows.
-fn bounded(options: Options, times: u64) -> (tempfile::TempDir, Env) {
+pub(crate) fn bounded(options: Options, times: u64) -> (tempfile::TempDir, Env) {
     let (dir, path) = fresh();
     let mut geometry = Geometry::default();
     geometry.upper = (times * u64::from(ROWS) * 460).next_multiple_of(4096);
@@ -41,7 +41,7 @@ fn bounded(options: Options, times: u64) -> (tempfile::TempDir, Env) {
     (dir, env)
 }
 
-fn try_put(env: &Env, round: u32) -> zubilo::Result<()> {
+pub(crate) fn try_put(env: &Env, round: u32) -> zubilo::Result<()> {
     let mut write = env.write()?;
     let mut table = write.table("t")?;
     rows(round).try_for_each(|(key, value)| table.put(key, value))?;
