@@ -234,9 +234,17 @@ typedef struct zubilo_info {
 } zubilo_info;
 int zubilo_env_info(MDB_env *env, zubilo_info *info);
 
-/* Calls func for each reader of any process until it gives something other than 0, which is given. */
-int zubilo_readers(MDB_env *env,
-	int (*func)(void *ctx, pid_t pid, uint64_t tid, uint64_t txnid, uint64_t lag), void *ctx);
+/* A reader of any process. */
+typedef struct zubilo_reader {
+	uint64_t tid, txnid;
+	uint64_t lag;       /* commits since its snapshot */
+	uint64_t behind_ms; /* since when its snapshot is not the newest: for so long it holds pages back */
+	uint64_t age_ms;    /* since when its snapshot was committed: for so long it reads at most */
+	pid_t pid;
+	bool parked;        /* it can be expired */
+} zubilo_reader;
+/* Calls func for each reader until it gives something other than 0, which is given. */
+int zubilo_readers(MDB_env *env, int (*func)(void *ctx, const zubilo_reader *reader), void *ctx);
 
 /* Leaves a read transaction for a while: it keeps its snapshot, but others may expire it when they need the pages.
  * What was read of it must not be used from here on. All but these two, mdb_txn_id, mdb_txn_env and mdb_txn_abort

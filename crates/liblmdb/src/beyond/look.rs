@@ -2,9 +2,9 @@
 //! they are.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
-use zubilo::{CheckReport, PageKind, PageVisit};
+use zubilo::{CheckReport, PageKind, PageVisit, ReaderInfo};
 
 use crate::env::{FIRST_TXN, MDB_env, copy_fd, copy_to, env_of, put_out};
 use crate::errors::{Code, Result};
@@ -28,7 +28,34 @@ type Visitor = unsafe extern "C" fn(
 ) -> c_int;
 pub(super) type Progress = unsafe extern "C" fn(*mut c_void, u64, u64) -> c_int;
 type Problem = unsafe extern "C" fn(*mut c_void, u64, *const c_char, *const c_char) -> c_int;
-type OneReader = unsafe extern "C" fn(*mut c_void, libc::pid_t, u64, u64, u64) -> c_int;
+type OneReader = unsafe extern "C" fn(*mut c_void, *const Reader) -> c_int;
+
+/// A reader of any process: `zubilo_reader`.
+#[repr(C)]
+pub(super) struct Reader {
+    thread: u64,
+    txn: u64,
+    lag: u64,
+    behind_ms: u64,
+    age_ms: u64,
+    pid: libc::pid_t,
+    parked: bool,
+}
+
+impl Reader {
+    fn of(reader: &ReaderInfo) -> Reader {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Reader {
+            thread: reader.thread,
+            txn: reader.txn.0.saturating_sub(FIRST_TXN),
+            lag: reader.lag,
+            behind_ms: ms(reader.behind),
+            age_ms: ms(reader.age),
+            pid: reader.pid as libc::pid_t,
+            parked: reader.is_parked,
+        }
+    }
+}
 
 /// A name as a C string, up to the first zero byte, which only programs in other languages put in.
 fn text(bytes: &[u8]) -> CString {
@@ -229,9 +256,8 @@ pub(super) unsafe extern "C" fn zubilo_readers(
     entry(env, || {
         let function = function.ok_or(Code::EINVAL)?;
         for reader in env_of(env)?.opened()?.store.readers() {
-            let (pid, txn) = (reader.pid as libc::pid_t, reader.txn.0.saturating_sub(FIRST_TXN));
             // SAFETY: the program gave function and context for this.
-            let answer = unsafe { function(context, pid, reader.thread, txn, reader.lag) };
+            let answer = unsafe { function(context, &Reader::of(&reader)) };
             if answer != 0 {
                 return Err(Code(answer));
             }

@@ -590,17 +590,25 @@ static void shapes(MDB_env *env)
 	mdb_txn_abort(txn);
 }
 
-static int reader(void *ctx, pid_t pid, uint64_t tid, uint64_t txnid, uint64_t lag)
+static int reader(void *ctx, const zubilo_reader *reader)
 {
-	IS(pid, getpid());
-	IS(tid != 0 && txnid > 0 && lag == 0, 1);
+	IS(reader->pid, getpid());
+	IS(reader->tid != 0 && reader->txnid > 0 && reader->lag == 0 && reader->behind_ms == 0, 1);
+	IS(reader->parked, 0);
 	return ++*(int *)ctx == 2 ? 66 : 0;
 }
 
-static int expire_all(void *ctx, pid_t pid, uint64_t tid, uint64_t txnid, uint64_t lag)
+static int expire_all(void *ctx, const zubilo_reader *reader)
 {
-	(void)lag;
-	return zubilo_reader_expire(ctx, pid, tid, txnid);
+	return zubilo_reader_expire(ctx, reader->pid, reader->tid, reader->txnid);
+}
+
+/* It is one commit behind. */
+static int is_parked(void *ctx, const zubilo_reader *reader)
+{
+	IS(reader->parked && reader->lag == 1 && reader->txnid == mdb_txn_id(ctx), 1);
+	IS(reader->age_ms >= reader->behind_ms && reader->behind_ms >= 20, 1);
+	return 77;
 }
 
 /* Parked, left alone, expired by another, and what the reader gets then. */
@@ -629,6 +637,8 @@ static void parked(MDB_env *env)
 	txn = begin(env, 0);
 	OK(put(txn, dbi, "k", "new", 0));
 	OK(mdb_txn_commit(txn));
+	usleep(50000);
+	IS(zubilo_readers(env, is_parked, read), 77);
 	/* Nobody has needed its pages. */
 	OK(zubilo_txn_unpark(read, false));
 	OK(mdb_cursor_get(cursor, &key, &value, MDB_GET_CURRENT));
