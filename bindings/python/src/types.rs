@@ -270,7 +270,7 @@ pub(crate) fn open_read<'t>(
     want.compare(name, &stored)?;
     let noted = match txn.table(TYPES) {
         Ok(types) => types.get(name).or_raise()?.map(as_text),
-        Err(Error::NoSuchTable) => None,
+        Err(Error::NoSuchTable { .. }) => None,
         Err(error) => return Err(from_engine(error)),
     };
     let schema = want.schema(py, name, stored.has_duplicates(), noted.as_deref())?;
@@ -280,7 +280,7 @@ pub(crate) fn open_read<'t>(
 /// An error that names the table.
 fn named(error: Error, name: &[u8]) -> PyErr {
     match error {
-        Error::NoSuchTable => {
+        Error::NoSuchTable { .. } => {
             raise("NoSuchTableError", format!("there is no table {:?}", shown(name)))
         }
         error => from_engine(error),
@@ -291,7 +291,7 @@ fn named(error: Error, name: &[u8]) -> PyErr {
 fn noted(txn: &mut WriteTxn, name: &[u8]) -> zubilo::Result<Option<String>> {
     match txn.table(TYPES) {
         Ok(types) => Ok(types.get(name)?.map(as_text)),
-        Err(Error::NoSuchTable) => Ok(None),
+        Err(Error::NoSuchTable { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -303,7 +303,7 @@ pub(crate) type Known = Option<(TableOptions, Option<String>)>;
 pub(crate) fn look_up(txn: &mut WriteTxn, name: &[u8]) -> zubilo::Result<Known> {
     match txn.table_options(name) {
         Ok(options) => Ok(Some((options, noted(txn, name)?))),
-        Err(Error::NoSuchTable) => Ok(None),
+        Err(Error::NoSuchTable { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -317,7 +317,7 @@ pub(crate) fn resolve(
 ) -> PyResult<Plan> {
     let Some((options, noted)) = known else {
         if !want.create {
-            return Err(named(Error::NoSuchTable, name));
+            return Err(named(Error::NoSuchTable { table: Some(name.into()) }, name));
         }
         let options = want.options();
         let note = want.is_typed().then(|| want.note(options.has_duplicates()).1);
@@ -371,7 +371,7 @@ pub(crate) fn drop_table(txn: &mut WriteTxn, name: &[u8]) -> zubilo::Result<()> 
 fn forget_note(txn: &mut WriteTxn, name: &[u8]) -> zubilo::Result<()> {
     match txn.table(TYPES) {
         Ok(mut types) => types.delete(name).map(drop),
-        Err(Error::NoSuchTable) => Ok(()),
+        Err(Error::NoSuchTable { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }

@@ -65,7 +65,7 @@ fn pair(found: Pair<'_>) -> Answer {
 fn failed(error: &Error) -> Answer {
     match error {
         Error::Invalid(_) => Answer::Invalid,
-        Error::Incompatible(_) => Answer::Incompatible,
+        Error::Incompatible { .. } => Answer::Incompatible,
         other => Answer::Other(other.to_string()),
     }
 }

@@ -76,9 +76,9 @@ impl From<Error> for Code {
             Error::Busy(_) => Code(libc::EBUSY),
             Error::Forked | Error::Poisoned => Code::PANIC,
             Error::ReadOnly => Code::EACCES,
-            Error::NoSuchTable => Code::NOTFOUND,
-            Error::TableExists => Code::KEYEXIST,
-            Error::Incompatible(_) => Code::INCOMPATIBLE,
+            Error::NoSuchTable { .. } => Code::NOTFOUND,
+            Error::TableExists { .. } => Code::KEYEXIST,
+            Error::Incompatible { .. } => Code::INCOMPATIBLE,
             Error::TxnBroken | Error::NoNestedLevel | Error::Outdated { .. } | Error::Expired => {
                 Code::BAD_TXN
             }

@@ -243,7 +243,7 @@ fn commit(env: &Env, value: u8) -> zubilo::Result<()> {
 fn value(env: &Env) -> zubilo::Result<u8> {
     let read = env.read()?;
     let table = match read.table("t") {
-        Err(Error::NoSuchTable) => return Ok(0),
+        Err(Error::NoSuchTable { .. }) => return Ok(0),
         table => table?,
     };
     let large = table.get("large")?.expect("the large value");

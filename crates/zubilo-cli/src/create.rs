@@ -55,7 +55,7 @@ fn create(args: &CreateTableArgs, env: &Env, name: &[u8]) -> Done<()> {
     let mut txn = args.write.begin(env)?;
     match txn.create_table(name, args.layout.options()) {
         Ok(_) => {}
-        Err(error @ Error::TableExists) => {
+        Err(error @ Error::TableExists { .. }) => {
             return Err(Failure::store(what, &error)
                 .advise("`zubilo tables` shows its options; they cannot be changed"));
         }

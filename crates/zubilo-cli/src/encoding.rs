@@ -112,7 +112,7 @@ impl EncodingArgs {
     ) -> zubilo::Result<Encodings> {
         let options = match read.table_options(name) {
             Ok(options) => options,
-            Err(Error::NoSuchTable) => new.cloned().unwrap_or_default(),
+            Err(Error::NoSuchTable { .. }) => new.cloned().unwrap_or_default(),
             Err(error) => return Err(error),
         };
         let types = types_of(read, name)?;

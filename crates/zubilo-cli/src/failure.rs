@@ -51,8 +51,13 @@ impl Failure {
 
     /// An error of the store, met while doing `what`.
     pub(crate) fn store(what: impl Into<String>, error: &Error) -> Failure {
+        let what = what.into();
+        let is_named = |table: &Option<Box<[u8]>>| {
+            let name = table.as_deref().map(String::from_utf8_lossy);
+            name.is_some_and(|name| what.contains(&format!("\"{name}\"")))
+        };
         let code = match error {
-            Error::NoSuchTable => Code::NotFound,
+            Error::NoSuchTable { .. } => Code::NotFound,
             Error::Corrupted { .. } | Error::NotAStore { .. } => Code::Damaged,
             Error::Stopped => Code::Interrupted,
             _ => Code::Other,
@@ -60,7 +65,7 @@ impl Failure {
         let pipe = matches!(error, Error::Io { path: None, source, .. }
             if source.kind() == io::ErrorKind::BrokenPipe);
         let advice = match error {
-            Error::NoSuchTable => Some("`zubilo tables` lists them"),
+            Error::NoSuchTable { .. } => Some("`zubilo tables` lists them"),
             Error::Io { source, .. } => io_advice(source),
             Error::Corrupted { .. } => Some("run `zubilo chk` for the extent"),
             Error::Stopped => Some("run it again"),
@@ -72,6 +77,9 @@ impl Failure {
         };
         let cause = match error {
             Error::Stopped => "interrupted".to_string(),
+            // Once is enough.
+            Error::NoSuchTable { table } if is_named(table) => "no such table".to_string(),
+            Error::Incompatible { table, reason } if is_named(table) => (*reason).to_string(),
             // The advice is given apart.
             Error::Corrupted { page, reason } => match reason.starts_with("the file ") {
                 // It is about no page.

@@ -127,7 +127,7 @@ fn look(args: &TreeArgs, env: &Env, name: &[u8]) -> Done<Tree> {
         // A table in a program's own order cannot be gone through here; its pages can.
         match read.table(name) {
             Ok(table) => tree.records = Some(Records::of(&table, &tree, args.largest)?),
-            Err(Error::Incompatible(_)) => {}
+            Err(Error::Incompatible { .. }) => {}
             Err(error) => return Err(Failure::store(what, &error)),
         }
     }

@@ -11,7 +11,7 @@ const TYPES: &str = "zubilo.types";
 pub(crate) fn types_of(read: &ReadTxn, name: &[u8]) -> Result<Option<String>> {
     match read.table(TYPES) {
         Ok(types) => Ok(types.get(name)?.map(|types| String::from_utf8_lossy(types).into_owned())),
-        Err(Error::NoSuchTable | Error::Incompatible(_)) => Ok(None),
+        Err(Error::NoSuchTable { .. } | Error::Incompatible { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

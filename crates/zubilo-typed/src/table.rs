@@ -70,10 +70,10 @@ impl Definition {
         options: &TableOptions,
     ) -> Result<zubilo::ReadTable<'t>> {
         let table = txn.table_with(&*self.name, options);
-        if !matches!(table, Err(zubilo::Error::NoSuchTable)) {
+        if !matches!(table, Err(zubilo::Error::NoSuchTable { .. })) {
             let noted = match txn.table(TYPES) {
                 Ok(noted) => noted.get(&*self.name)?,
-                Err(zubilo::Error::NoSuchTable) => None,
+                Err(zubilo::Error::NoSuchTable { .. }) => None,
                 Err(error) => return Err(error.into()),
             };
             self.compare(noted, types)?;
@@ -84,12 +84,12 @@ impl Definition {
     /// Whether there is a table of this name, which then has these types.
     fn check(&self, txn: &mut WriteTxn, types: &str, options: &TableOptions) -> Result<bool> {
         let table = txn.table_with(&*self.name, options).map(drop);
-        if matches!(table, Err(zubilo::Error::NoSuchTable)) {
+        if matches!(table, Err(zubilo::Error::NoSuchTable { .. })) {
             return Ok(false);
         }
         match txn.table(TYPES) {
             Ok(noted) => self.compare(noted.get(&*self.name)?, types)?,
-            Err(zubilo::Error::NoSuchTable) => self.compare(None, types)?,
+            Err(zubilo::Error::NoSuchTable { .. }) => self.compare(None, types)?,
             Err(error) => return Err(error.into()),
         }
         table?;

@@ -35,7 +35,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// # let env = zubilo::Options::new().open(path)?;
 /// match env.read()?.table("missing") {
 ///     Ok(table) => println!("{} records", table.len()),
-///     Err(Error::NoSuchTable) => println!("nothing yet"),
+///     Err(Error::NoSuchTable { .. }) => println!("nothing yet"),
 ///     Err(error) => return Err(error),
 /// }
 /// # Ok(())
@@ -73,6 +73,8 @@ pub enum Error {
     Version {
         /// The format version found in the file.
         found: u32,
+        /// The file.
+        path: Box<PathBuf>,
     },
     /// The option or argument cannot be used; the text says why.
     Invalid(&'static str),
@@ -127,12 +129,24 @@ pub enum Error {
     /// The store or transaction was opened for reading only.
     ReadOnly,
     /// No table has this name.
-    NoSuchTable,
+    NoSuchTable {
+        /// The name; none where a handle or an identity names a table that was dropped or belongs to another
+        /// transaction.
+        table: Option<Box<[u8]>>,
+    },
     /// A table with this name exists.
-    TableExists,
-    /// The table exists with other options than the ones asked for, or the name is taken by a
-    /// plain record.
-    Incompatible(&'static str),
+    TableExists {
+        /// The name.
+        table: Box<[u8]>,
+    },
+    /// The table exists with other options than the ones asked for or the call needs, or the name is taken by a
+    /// plain record; the lock file is one of another version.
+    Incompatible {
+        /// The table, where it is known by its name.
+        table: Option<Box<[u8]>>,
+        /// What does not fit.
+        reason: &'static str,
+    },
     /// The transaction was ended by an earlier error and can only be aborted.
     TxnBroken,
     /// No nested level is open, or none that the code which runs may end: levels that were open before a
@@ -146,6 +160,39 @@ impl Error {
     /// The process gets no more memory.
     pub(crate) fn no_memory(op: &'static str) -> Error {
         Error::Io { op, path: None, source: io::ErrorKind::OutOfMemory.into() }
+    }
+
+    /// There is no table of this name.
+    #[cold]
+    pub(crate) fn no_such_table(name: &[u8]) -> Error {
+        Error::NoSuchTable { table: Some(name.into()) }
+    }
+
+    /// A handle or an identity leads to no table.
+    #[cold]
+    pub(crate) fn stale_table() -> Error {
+        Error::NoSuchTable { table: None }
+    }
+
+    /// What cannot be done with a table.
+    pub(crate) const fn incompatible(reason: &'static str) -> Error {
+        Error::Incompatible { table: None, reason }
+    }
+
+    /// The same error with the name of the table, where it has none.
+    pub(crate) fn of_table(self, name: &[u8]) -> Error {
+        match self {
+            Error::Incompatible { table: None, reason } => {
+                Error::Incompatible { table: Some(name.into()), reason }
+            }
+            Error::NoSuchTable { table: None } => Error::no_such_table(name),
+            other => other,
+        }
+    }
+
+    /// The file is of a newer format.
+    pub(crate) fn version(found: u32, path: &std::path::Path) -> Error {
+        Error::Version { found, path: Box::new(path.to_path_buf()) }
     }
 
     pub(crate) fn io(op: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -174,7 +221,7 @@ impl Error {
             },
             Error::Corrupted { page, reason } => Error::Corrupted { page: *page, reason },
             Error::NotAStore { path, found } => Error::NotAStore { path: path.clone(), found },
-            Error::Version { found } => Error::Version { found: *found },
+            Error::Version { found, path } => Error::Version { found: *found, path: path.clone() },
             Error::Invalid(what) => Error::Invalid(what),
             Error::KeyTooLong { len, max } => Error::KeyTooLong { len: *len, max: *max },
             Error::ValueTooLong { len, max } => Error::ValueTooLong { len: *len, max: *max },
@@ -189,12 +236,26 @@ impl Error {
             Error::Forked => Error::Forked,
             Error::Poisoned => Error::Poisoned,
             Error::ReadOnly => Error::ReadOnly,
-            Error::NoSuchTable => Error::NoSuchTable,
-            Error::TableExists => Error::TableExists,
-            Error::Incompatible(what) => Error::Incompatible(what),
+            Error::NoSuchTable { table } => Error::NoSuchTable { table: table.clone() },
+            Error::TableExists { table } => Error::TableExists { table: table.clone() },
+            Error::Incompatible { table, reason } => {
+                Error::Incompatible { table: table.clone(), reason }
+            }
             Error::TxnBroken => Error::TxnBroken,
             Error::NoNestedLevel => Error::NoNestedLevel,
             Error::Stopped => Error::Stopped,
+        }
+    }
+}
+
+/// A name as text, in quotes; what is not UTF-8 or not to be printed is escaped.
+struct Quoted<'a>(&'a [u8]);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match std::str::from_utf8(self.0) {
+            Ok(name) => write!(f, "{name:?}"),
+            Err(_) => write!(f, "\"{}\"", self.0.escape_ascii()),
         }
     }
 }
@@ -216,9 +277,11 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
-            Error::Version { found } => {
-                write!(f, "format version {found} is newer than this library; upgrade it")
-            }
+            Error::Version { found, path } => write!(
+                f,
+                "{}: format version {found} is newer than this library; upgrade it",
+                path.display()
+            ),
             Error::Invalid(what) => f.write_str(what),
             Error::KeyTooLong { len, max } => {
                 write!(f, "a key of {len} bytes is too long; this page size allows {max}")
@@ -250,9 +313,17 @@ impl fmt::Display for Error {
                 "a flush failed earlier, nothing more is acknowledged; reopen the store",
             ),
             Error::ReadOnly => f.write_str("opened for reading only"),
-            Error::NoSuchTable => f.write_str("no such table"),
-            Error::TableExists => f.write_str("the table exists"),
-            Error::Incompatible(what) => f.write_str(what),
+            Error::NoSuchTable { table: Some(table) } => {
+                write!(f, "no such table: {}", Quoted(table))
+            }
+            Error::NoSuchTable { table: None } => f.write_str(
+                "no such table: it was dropped, or it is one of another transaction; open it by its name",
+            ),
+            Error::TableExists { table } => write!(f, "the table exists: {}", Quoted(table)),
+            Error::Incompatible { table: Some(table), reason } => {
+                write!(f, "table {}: {reason}", Quoted(table))
+            }
+            Error::Incompatible { table: None, reason } => f.write_str(reason),
             Error::TxnBroken => f.write_str("an earlier error ended the transaction; abort it"),
             Error::NoNestedLevel => {
                 f.write_str("no nested level is open that was begun here; end only what you began")

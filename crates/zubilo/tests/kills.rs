@@ -145,7 +145,7 @@ fn verify(read: &ReadTxn, writer: u64) -> std::result::Result<u64, String> {
     let text = |e: Error| format!("writer {writer}: {e}");
     let ring = match read.table(name("ring", writer)) {
         Ok(ring) => ring,
-        Err(Error::NoSuchTable) => return Ok(0),
+        Err(Error::NoSuchTable { .. }) => return Ok(0),
         Err(error) => return Err(text(error)),
     };
     let bytes = ring.get("last").map_err(text)?.ok_or("no last commit")?;
@@ -184,7 +184,7 @@ fn verify(read: &ReadTxn, writer: u64) -> std::result::Result<u64, String> {
         }
     }
     match read.table("undone") {
-        Err(Error::NoSuchTable) => Ok(last),
+        Err(Error::NoSuchTable { .. }) => Ok(last),
         _ => wrong("what was undone is there"),
     }
 }

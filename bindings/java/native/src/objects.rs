@@ -189,7 +189,7 @@ impl Writing {
     pub(crate) fn table(&mut self, index: i64) -> Result<WriteTable<'_>, Failure> {
         let id = usize::try_from(index).ok().and_then(|index| self.tables.get(index));
         let id =
-            (*id.ok_or(Failure::Foreign)?).ok_or(Failure::Engine(zubilo::Error::NoSuchTable))?;
+            (*id.ok_or(Failure::Foreign)?).ok_or(Failure::Engine(zubilo::Error::NoSuchTable { table: None }))?;
         Ok(self.txn()?.at(id)?)
     }
 

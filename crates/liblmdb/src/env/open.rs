@@ -107,7 +107,7 @@ fn open_or_convert(options: &Options, data: &Path, asked: &convert::Asked) -> Re
 /// The code of a failed open.
 fn explain(error: Error, path: &Path) -> Code {
     match &error {
-        Error::Incompatible(_) => Code::VERSION_MISMATCH,
+        Error::Incompatible { .. } => Code::VERSION_MISMATCH,
         // Cut off in its creation, and nobody may finish that.
         Error::Corrupted { .. } if is_empty(path) => Code::ENOENT,
         _ if path.is_dir() => Code(libc::EISDIR),

@@ -60,7 +60,7 @@ fn put_and_load_make_tables_with_options() {
     run(&["put", &store, "--create", "-t", "n", "--key-order", "integer", "300", "x"]).ok();
     run(&["put", &store, "-t", "n", "7", "y"]).ok();
     assert_eq!(run(&["scan", &store, "-t", "n"]).ok(), "7\ty\n300\tx\n");
-    run(&["put", &store, "-t", "n", "--duplicates", "7", "y"]).code(4).says("other options");
+    run(&["put", &store, "-t", "n", "--duplicates", "7", "y"]).code(4).says("another `key_order`");
     let csv = b"key,value\n5,a\n5,b\n1000,c\n";
     let args =
         ["load", &store, "-t", "many", "-f", "csv", "--key-order", "integer", "--duplicates"];

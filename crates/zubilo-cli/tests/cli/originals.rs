@@ -92,7 +92,9 @@ fn orders_are_loaded_and_dumped() {
     assert!(again.ends_with(" 01000000\n 62\n 00010000\n 61\nDATA=END\n"), "{again}");
     // An existing table keeps its order.
     let failed = run_with(&["load", &store], format!("{head}{data}").as_bytes()).code(4);
-    failed.says("other options").says("nothing was committed");
+    failed
+        .says("the table \"n\": it was created with another `key_order`")
+        .says("nothing was committed");
     run(&["dump", &store, "-f", "csv"]).code(0).says("cannot express");
 }
 

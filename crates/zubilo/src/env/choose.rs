@@ -30,7 +30,7 @@ pub(crate) fn commits(
     let metas = match metas::read(data)? {
         Found::Metas(metas) => metas,
         Found::Nothing | Found::Damaged => Vec::new(),
-        Found::Version(found) => return Err(Error::Version { found }),
+        Found::Version(found) => return Err(Error::version(found, data.path())),
         Found::Foreign(found) => {
             return Err(Error::NotAStore { path: Box::new(data.path().to_path_buf()), found });
         }

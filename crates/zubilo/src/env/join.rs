@@ -48,7 +48,7 @@ pub(crate) fn join(data: &dyn DataFile, path: &Path, options: &Options) -> Resul
     if !options.exclusive && claim.as_ref().is_some_and(Claim::is_remote) {
         return Err(Error::Invalid(
             "the store lies on a network file system, where memory cannot be shared between \
-             machines: open it for exclusive use",
+             machines: open it with Options::exclusive",
         ));
     }
     let exclusive = options.exclusive || options.is_look();

@@ -192,7 +192,7 @@ pub(super) fn found_or_created(
         Found::Nothing if may_create => vec![(0, create(data, shared, boot_id, options)?)],
         Found::Nothing => return Err(damaged("the file is empty, its creation was cut off")),
         Found::Damaged => return Err(damaged("no meta page is whole")),
-        Found::Version(found) => return Err(Error::Version { found }),
+        Found::Version(found) => return Err(Error::version(found, data.path())),
         Found::Foreign(found) => {
             return Err(Error::NotAStore { path: Box::new(data.path().to_path_buf()), found });
         }
@@ -505,7 +505,9 @@ fn create(
     };
     let first = (META_COUNT << shift).next_multiple_of(64 << 10);
     if first > data.reserved().min(meta.geometry.upper) {
-        return Err(Error::Invalid("the upper bound leaves no room for an empty store"));
+        return Err(Error::Invalid(
+            "the upper bound leaves no room for an empty store: Geometry::upper",
+        ));
     }
     let io = |op| Error::io_at(op, data.path());
     let flush = || {

@@ -126,26 +126,34 @@ pub(super) fn open_parts(
 /// Options that fit together.
 fn checked(mut options: Options) -> Result<Options> {
     if !matches!(options.page_size, 4096 | 8192 | 16384 | 32768 | 65536) {
-        return Err(Error::Invalid("the page size must be 4, 8, 16, 32 or 64 KiB"));
+        return Err(Error::Invalid(
+            "the page size must be 4, 8, 16, 32 or 64 KiB: Options::page_size",
+        ));
     }
     if options.max_readers == 0 {
-        return Err(Error::Invalid("a store needs at least one reader slot"));
+        return Err(Error::Invalid("a store needs at least one reader slot: Options::max_readers"));
     }
     if options.read_only && options.exclusive {
-        return Err(Error::Invalid("an exclusive open cannot be for reading only"));
+        return Err(Error::Invalid(
+            "an exclusive open cannot be for reading only: Options::exclusive",
+        ));
     }
     match (options.at_commit, options.read_only, options.discard_newer) {
         (None, _, true) => {
-            return Err(Error::Invalid("discard_newer goes with a commit: name it with at_commit"));
+            return Err(Error::Invalid(
+                "Options::discard_newer goes with a commit: name it with Options::at_commit",
+            ));
         }
         (Some(_), false, false) => {
             return Err(Error::Invalid(
                 "writing after an older commit loses all that are newer: open it for reading only, or \
-                 promise with discard_newer that they may go",
+                 promise with Options::discard_newer that they may go",
             ));
         }
         (Some(_), true, true) => {
-            return Err(Error::Invalid("an open for reading only cannot discard commits"));
+            return Err(Error::Invalid(
+                "an open for reading only cannot discard commits: Options::discard_newer",
+            ));
         }
         _ => {}
     }
@@ -169,7 +177,7 @@ fn refuse_foreign(data: &dyn DataFile, options: &Options) -> Result<()> {
         Found::Foreign(found) => {
             Err(Error::NotAStore { path: Box::new(data.path().to_path_buf()), found })
         }
-        Found::Version(found) => Err(Error::Version { found }),
+        Found::Version(found) => Err(Error::version(found, data.path())),
         _ => Ok(()),
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn enter(
     if !exclusive && file.is_remote().unwrap_or(false) {
         return Err(Error::Invalid(
             "the lock file lies on a network file system, where memory cannot be shared between \
-             machines: open the store for exclusive use",
+             machines: open the store with Options::exclusive",
         ));
     }
     let old = file.read_words().map_err(Error::io_at("read the lock file", path))?;
@@ -169,12 +169,12 @@ fn is_lock_file(words: &[u64; PREFIX_WORDS]) -> bool {
 /// The sizes in the header of a live region.
 fn sizes_of(header: &[u64; PREFIX_WORDS]) -> Result<Sizes> {
     if header[W_MAGIC] != MAGIC || header[W_FINGERPRINT] != FINGERPRINT {
-        return Err(Error::Incompatible(
+        return Err(Error::incompatible(
             "the store is in use by a process with another version or build of this library: \
              end it first",
         ));
     }
-    Sizes::from_words(header[W_READERS], header[W_PROCESSES]).ok_or(Error::Incompatible(
+    Sizes::from_words(header[W_READERS], header[W_PROCESSES]).ok_or(Error::incompatible(
         "the lock file is damaged: end all processes that use it and delete it",
     ))
 }
@@ -182,7 +182,7 @@ fn sizes_of(header: &[u64; PREFIX_WORDS]) -> Result<Sizes> {
 fn join(file: &LockFile, path: &Path, sizes: Sizes) -> Result<Entered> {
     let failed = |error| Error::io_at("map the lock file", path)(error);
     if file.len().map_err(failed)? < sizes.bytes() as u64 {
-        return Err(Error::Incompatible(
+        return Err(Error::incompatible(
             "the lock file was cut: end all processes that use it and delete it",
         ));
     }

@@ -518,7 +518,7 @@ fn another_layout_is_refused_in_use_and_replaced_otherwise() {
     let (_dir, path) = lock_path();
     let shared = first(&path);
     shared.region.words()[W_FINGERPRINT].fetch_add(1, Ordering::SeqCst);
-    assert!(matches!(Shared::open(&path, 0o600, 16, false, HOME), Err(Error::Incompatible(_))));
+    assert!(matches!(Shared::open(&path, 0o600, 16, false, HOME), Err(Error::Incompatible { .. })));
     drop(shared);
     let (shared, role) = Shared::open(&path, 0o600, 500, false, HOME).expect("nobody uses it");
     assert_eq!(role, Role::First);
@@ -528,7 +528,7 @@ fn another_layout_is_refused_in_use_and_replaced_otherwise() {
     let (joined, _) = Shared::open(&path, 0o600, 7, false, HOME).expect("join");
     assert_eq!(joined.sizes, Sizes::for_readers(500));
     shared.region.words()[W_READERS].store(1 << 40, Ordering::SeqCst);
-    assert!(matches!(Shared::open(&path, 0o600, 16, false, HOME), Err(Error::Incompatible(_))));
+    assert!(matches!(Shared::open(&path, 0o600, 16, false, HOME), Err(Error::Incompatible { .. })));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::{Located, Pages, Ref, Tree, TreeDesc};
 
 /// What a table without counts says.
 const NOT_COUNTED: Error =
-    Error::Incompatible("the table does not count its records: create it with that option");
+    Error::incompatible("the table does not count its records: create it with that option");
 
 /// Records of a page of a tree that is laid out: its branches' numbers are right.
 pub(crate) fn records_of_page(page: &[u8], is_leaf: bool) -> Result<u64, Damage> {

@@ -18,7 +18,7 @@ use crate::tree::desc::OF_VALUES;
 use crate::tree::insert::put;
 use crate::tree::{Tree, TreeDesc, lookup, remove};
 
-use super::options::{TableOptions, builtin_tree, needs_comparator, unordered_tree};
+use super::options::{NO_TABLE, TableOptions, builtin_tree, needs_comparator, unordered_tree};
 use super::writeback::Writeback;
 
 /// A tree of the write transaction: an open table, or the catalogue.
@@ -139,7 +139,7 @@ impl Catalogue {
     }
 
     fn open_table(&self, table: TableRef) -> Result<&OpenTable> {
-        self.tables.get(table.index()).filter(|t| !t.gone).ok_or(Error::NoSuchTable)
+        self.tables.get(table.index()).filter(|t| !t.gone).ok_or_else(Error::stale_table)
     }
 
     /// A tree. A table that was dropped, or that another transaction has opened, is none.
@@ -148,7 +148,7 @@ impl Catalogue {
         match self.tables.get(table.index()) {
             Some(open) if !open.gone => Ok(&open.tree),
             None if table == TableRef::CATALOGUE => Ok(&self.main),
-            _ => Err(Error::NoSuchTable),
+            _ => Err(Error::stale_table()),
         }
     }
 
@@ -159,7 +159,7 @@ impl Catalogue {
         match self.tables.get_mut(table.index()) {
             Some(open) if !open.gone => Ok(&mut open.tree),
             None if table == TableRef::CATALOGUE => Ok(&mut self.main),
-            _ => Err(Error::NoSuchTable),
+            _ => Err(Error::stale_table()),
         }
     }
 
@@ -224,7 +224,7 @@ impl Catalogue {
         let found = lookup::get_entry(&ws.view(), &self.main.desc, &self.main.order, name)?;
         let Some((at, entry)) = found else { return Ok(None) };
         if entry.kind != ValueKind::Tree {
-            return Err(Error::Incompatible("the name belongs to a plain record, not to a table"));
+            return Err(NO_TABLE.of_table(name));
         }
         TreeDesc::from_bytes(entry.value).map_err(at.damaged()).map(Some)
     }
@@ -240,15 +240,16 @@ impl Catalogue {
         let open = self.opened(name).and_then(|index| self.tables.get(index));
         let desc = match open {
             Some(open) => open.tree.desc,
-            None => self.stored(ws, name)?.ok_or(Error::NoSuchTable)?,
+            None => self.stored(ws, name)?.ok_or_else(|| Error::no_such_table(name))?,
         };
+        let named = |error: Error| error.of_table(name);
         if let Some(options) = options {
-            options.check_same(&desc.options)?;
+            options.check_same(&desc.options).map_err(named)?;
         }
         match (open.filter(|open| open.ordered), options) {
             (Some(open), _) => Ok(open.tree.to_read()),
-            (None, Some(options)) => options.tree(desc),
-            (None, None) => builtin_tree(desc),
+            (None, Some(options)) => options.tree(desc).map_err(named),
+            (None, None) => builtin_tree(desc).map_err(named),
         }
     }
 
@@ -257,7 +258,7 @@ impl Catalogue {
         let Some(table) = self.open(ws, name)? else { return Ok(None) };
         let open = self.open_table(table)?;
         if !open.ordered {
-            builtin_tree(open.tree.desc)?;
+            builtin_tree(open.tree.desc).map_err(|error| error.of_table(name))?;
         }
         Ok(Some(table))
     }
@@ -271,9 +272,10 @@ impl Catalogue {
     ) -> Result<Option<TableRef>> {
         let Some(table) = self.open(ws, name)? else { return Ok(None) };
         if let Some(open) = self.tables.get_mut(table.index()) {
-            options.check_same(&open.tree.desc.options)?;
+            let named = |error: Error| error.of_table(name);
+            options.check_same(&open.tree.desc.options).map_err(named)?;
             if !open.ordered {
-                open.tree.replace(options.tree(open.tree.desc)?);
+                open.tree.replace(options.tree(open.tree.desc).map_err(named)?);
                 open.ordered = true;
             }
         }

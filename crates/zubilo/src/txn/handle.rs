@@ -53,9 +53,9 @@ impl TableHandle {
     /// Refuses another table of the same name.
     fn check(&self, desc: &TreeDesc) -> Result<()> {
         if desc.table != self.identity {
-            return Err(Error::NoSuchTable);
+            return Err(Error::no_such_table(&self.name));
         }
-        self.options.check_same(&desc.options)
+        self.options.check_same(&desc.options).map_err(|error| error.of_table(&self.name))
     }
 }
 
@@ -87,7 +87,8 @@ impl ReadTxn {
 impl WriteTxn {
     /// The table of a handle.
     pub fn open(&mut self, handle: &TableHandle) -> Result<WriteTable<'_>> {
-        let table = self.open_with(&handle.name, &handle.options)?.ok_or(Error::NoSuchTable)?;
+        let table = self.open_with(&handle.name, &handle.options)?;
+        let table = table.ok_or_else(|| Error::no_such_table(&handle.name))?;
         handle.check(&self.tree(table)?.desc)?;
         Ok(WriteTable { txn: self, table })
     }

@@ -84,7 +84,7 @@ impl WriteTxn {
     ///     txn.table("missing")?.put("key", "value")?;
     ///     Ok(())
     /// });
-    /// assert!(matches!(undone, Err(zubilo::Error::NoSuchTable)));
+    /// assert!(matches!(undone, Err(zubilo::Error::NoSuchTable { .. })));
     /// assert_eq!(txn.table("t")?.get("key")?, Some(&b"old"[..]));
     /// # Ok(())
     /// # }

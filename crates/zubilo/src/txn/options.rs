@@ -257,10 +257,12 @@ impl TableOptions {
     /// The options as they are stored.
     pub(crate) fn to_tree(&self) -> Result<TreeOptions> {
         if !matches!(self.align, 1 | 2 | 4 | 8 | 16) {
-            return Err(Error::Invalid("values can be aligned to 1, 2, 4, 8 or 16 bytes"));
+            return Err(Error::Invalid("`align_values` takes 1, 2, 4, 8 or 16 bytes"));
         }
         if self.duplicates && self.align != 1 {
-            return Err(Error::Invalid("duplicates cannot be aligned"));
+            return Err(Error::Invalid(
+                "values of tables with `duplicates` cannot be aligned: `align_values`",
+            ));
         }
         let missing = (self.keys == KeyOrder::Custom && self.compare_keys.is_none())
             || (self.values == KeyOrder::Custom && self.compare_values.is_none());
@@ -277,11 +279,33 @@ impl TableOptions {
 
     /// Refuses a table that was created with other options.
     pub(crate) fn check_same(&self, stored: &TreeOptions) -> Result<()> {
-        if self.to_tree()? == *stored {
-            Ok(())
-        } else {
-            Err(Error::Incompatible("the table was created with other options"))
+        let wanted = self.to_tree()?;
+        if wanted == *stored {
+            return Ok(());
         }
+        let fields = |of: &TreeOptions| {
+            let flags = (of.has_duplicates(), of.is_fixed(), of.is_counted());
+            (of.order, flags, of.value_order_code(), of.align)
+        };
+        let (order, (duplicates, fixed, counted), values, align) = fields(stored);
+        let (order_wanted, (duplicates_wanted, fixed_wanted, counted_wanted), ..) = fields(&wanted);
+        Err(Error::incompatible(if order != order_wanted {
+            "it was created with another `key_order`"
+        } else if duplicates && !duplicates_wanted {
+            "it was created with `duplicates`, many values under a key"
+        } else if duplicates != duplicates_wanted {
+            "it was created without `duplicates`, with one value under a key"
+        } else if counted != counted_wanted {
+            if counted { "it was created `counted`" } else { "it was created without `counted`" }
+        } else if fixed != fixed_wanted {
+            "it was created with another choice of `fixed_duplicates`"
+        } else if values != wanted.value_order_code() {
+            "it was created with another `value_order`"
+        } else if align != wanted.align {
+            "it was created with another `align_values`"
+        } else {
+            "it was created with other options"
+        }))
     }
 
     /// The tree of a table with these options.
@@ -295,8 +319,12 @@ impl TableOptions {
     }
 }
 
+/// A name in the catalogue that is none of a table.
+pub(super) const NO_TABLE: Error =
+    Error::incompatible("the name belongs to a plain record, not to a table");
+
 const NO_COMPARATOR: Error =
-    Error::Incompatible("the table has a caller's comparator, none was given");
+    Error::incompatible("the table has a caller's comparator, none was given");
 
 /// The tree of a table whose orders need no caller's function.
 pub(crate) fn builtin_tree(desc: TreeDesc) -> Result<Tree> {

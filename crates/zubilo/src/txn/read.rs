@@ -13,7 +13,7 @@ use crate::tree::place::{Place, TreeView};
 use crate::tree::{Snapshot, Tree, TreeDesc, batch, lookup};
 
 use super::cursor::Cursor;
-use super::options::{TableOptions, builtin_tree, unordered_tree};
+use super::options::{NO_TABLE, TableOptions, builtin_tree, unordered_tree};
 use super::table::{
     Iter, TableStats, ValueIter, bounds_of, count_of_key, first_and_count, has_pair, prefix_bounds,
     values_of_key,
@@ -138,8 +138,9 @@ impl ReadTxn {
 
     /// The table `name`.
     pub fn table(&self, name: impl AsRef<[u8]>) -> Result<ReadTable<'_>> {
-        let desc = self.table_desc(name.as_ref())?;
-        Ok(ReadTable { snapshot: self.snapshot(), tree: builtin_tree(desc)? })
+        let name = name.as_ref();
+        let tree = builtin_tree(self.table_desc(name)?).map_err(|error| error.of_table(name))?;
+        Ok(ReadTable { snapshot: self.snapshot(), tree })
     }
 
     /// The table `name`, which must have been created with the same options; with the comparators
@@ -149,9 +150,11 @@ impl ReadTxn {
         name: impl AsRef<[u8]>,
         options: &TableOptions,
     ) -> Result<ReadTable<'_>> {
-        let desc = self.table_desc(name.as_ref())?;
-        options.check_same(&desc.options)?;
-        Ok(ReadTable { snapshot: self.snapshot(), tree: options.tree(desc)? })
+        let name = name.as_ref();
+        let desc = self.table_desc(name)?;
+        let same = options.check_same(&desc.options).and_then(|()| options.tree(desc));
+        let tree = same.map_err(|error| error.of_table(name))?;
+        Ok(ReadTable { snapshot: self.snapshot(), tree })
     }
 
     /// The options of the table `name`, without comparators.
@@ -170,9 +173,9 @@ impl ReadTxn {
         self.env.check_alive()?;
         let snapshot = self.snapshot();
         let found = lookup::get_entry(&snapshot, &self.root.main, &Order::Bytes, name)?;
-        let Some((at, entry)) = found else { return Err(Error::NoSuchTable) };
+        let Some((at, entry)) = found else { return Err(Error::no_such_table(name)) };
         if entry.kind != ValueKind::Tree {
-            return Err(Error::Incompatible("the name belongs to a plain record, not to a table"));
+            return Err(NO_TABLE.of_table(name));
         }
         TreeDesc::from_bytes(entry.value).map_err(at.damaged())
     }

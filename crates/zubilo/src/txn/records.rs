@@ -117,7 +117,7 @@ impl WriteTxn {
     pub(super) fn reserve(&mut self, table: TableRef, key: &[u8], len: usize) -> Result<&mut [u8]> {
         self.check_key_of(table, key)?;
         if self.tree(table)?.desc.options.has_duplicates() {
-            return Err(Error::Incompatible("a value among many cannot be reserved"));
+            return Err(Error::incompatible("a value among many cannot be reserved"));
         }
         self.change(table)?;
         if self.is_large(table, key, len)? {
@@ -216,7 +216,7 @@ impl WriteTxn {
     /// Adds a value to those of a key; false when it was there already.
     pub(super) fn put_value(&mut self, table: TableRef, key: &[u8], value: &[u8]) -> Result<bool> {
         if !self.tree(table)?.desc.options.has_duplicates() {
-            return Err(Error::Incompatible("the table keeps one value under a key"));
+            return Err(Error::incompatible("the table keeps one value under a key"));
         }
         self.check_record(table, key, value)?;
         self.put_any_value(table, key, value)

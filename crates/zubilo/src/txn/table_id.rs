@@ -41,7 +41,7 @@ pub struct TableId {
 impl TableId {
     /// The table in the transaction with this number, whose id it must be.
     pub(super) fn table_in(self, txn: u64) -> Result<TableRef> {
-        if self.txn == txn { Ok(self.table) } else { Err(Error::NoSuchTable) }
+        if self.txn == txn { Ok(self.table) } else { Err(Error::stale_table()) }
     }
 
     /// Whether a tree is that of the table.
@@ -143,6 +143,6 @@ impl WriteTxn {
     pub(super) fn table_of(&self, id: TableId) -> Result<TableRef> {
         self.check()?;
         let table = id.table_in(self.cursors.txn())?;
-        if id.is_of(self.tree(table)?) { Ok(table) } else { Err(Error::NoSuchTable) }
+        if id.is_of(self.tree(table)?) { Ok(table) } else { Err(Error::stale_table()) }
     }
 }

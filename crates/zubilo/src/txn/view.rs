@@ -103,7 +103,7 @@ impl<'t> WriteView<'t> {
         let tree = self.catalogue.tree(id.table_in(self.txn)?)?;
         match id.is_of(tree) {
             true => Ok(ViewTable { pages: self.ws.view(), tree: tree.to_read() }),
-            false => Err(Error::NoSuchTable),
+            false => Err(Error::stale_table()),
         }
     }
 

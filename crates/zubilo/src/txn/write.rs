@@ -140,7 +140,7 @@ impl WriteTxn {
         let used = self.base.end << self.env.shift;
         if geometry.lower > geometry.upper || geometry.upper < used {
             return Err(Error::Invalid(
-                "the upper bound must not be below the lower one or what is in use",
+                "the upper bound must not be below the lower one or what is in use: Geometry::upper",
             ));
         }
         self.space.set_geometry(geometry.into());
@@ -162,15 +162,11 @@ impl WriteTxn {
 
     // ---- tables ----
 
-    fn handle(&mut self, table: Option<TableRef>) -> Result<WriteTable<'_>> {
-        let table = table.ok_or(Error::NoSuchTable)?;
-        Ok(WriteTable { txn: self, table })
-    }
-
     /// The table `name`, which must exist.
     pub fn table(&mut self, name: impl AsRef<[u8]>) -> Result<WriteTable<'_>> {
-        let table = self.open_builtin(name.as_ref())?;
-        self.handle(table)
+        let name = name.as_ref();
+        let table = self.open_builtin(name)?.ok_or_else(|| Error::no_such_table(name))?;
+        Ok(WriteTable { txn: self, table })
     }
 
     /// The table `name`, which must exist and have been created with the same options; with the
@@ -180,8 +176,9 @@ impl WriteTxn {
         name: impl AsRef<[u8]>,
         options: &TableOptions,
     ) -> Result<WriteTable<'_>> {
-        let table = self.open_with(name.as_ref(), options)?;
-        self.handle(table)
+        let name = name.as_ref();
+        let table = self.open_with(name, options)?.ok_or_else(|| Error::no_such_table(name))?;
+        Ok(WriteTable { txn: self, table })
     }
 
     /// The table `name`, created with these options if there is none; if there is, it must have
@@ -227,19 +224,19 @@ impl WriteTxn {
 
     /// The options of the table `name`, without comparators.
     pub fn table_options(&mut self, name: impl AsRef<[u8]>) -> Result<TableOptions> {
-        let table = self.open_table(name.as_ref())?.ok_or(Error::NoSuchTable)?;
+        let table = self.existing(name.as_ref())?;
         Ok(TableOptions::of_tree(self.tree(table)?).without_comparators())
     }
 
     /// Figures of the table `name`, which may be in a caller's order.
     pub fn table_stats(&mut self, name: impl AsRef<[u8]>) -> Result<TableStats> {
-        let table = self.open_table(name.as_ref())?.ok_or(Error::NoSuchTable)?;
+        let table = self.existing(name.as_ref())?;
         Ok(TableStats::of(&self.tree(table)?.desc))
     }
 
     /// Removes a table with all its records.
     pub fn drop_table(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
-        let table = self.open_table(name.as_ref())?.ok_or(Error::NoSuchTable)?;
+        let table = self.existing(name.as_ref())?;
         self.change(table)?;
         self.cursors.reset(table);
         self.change(TableRef::CATALOGUE)?;
@@ -249,9 +246,9 @@ impl WriteTxn {
     /// Gives a table another name, which must be free.
     pub fn rename_table(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
         let to = to.as_ref();
-        let table = self.open_table(from.as_ref())?.ok_or(Error::NoSuchTable)?;
+        let table = self.existing(from.as_ref())?;
         if self.open_table(to)?.is_some() {
-            return Err(Error::TableExists);
+            return Err(Error::TableExists { table: to.into() });
         }
         check_key(&self.ws, to)?;
         self.change(table)?;
@@ -277,6 +274,11 @@ impl WriteTxn {
         self.catalogue.open(&self.ws, name)
     }
 
+    /// The same of one that must exist.
+    pub(super) fn existing(&mut self, name: &[u8]) -> Result<TableRef> {
+        self.open_table(name)?.ok_or_else(|| Error::no_such_table(name))
+    }
+
     fn open_builtin(&mut self, name: &[u8]) -> Result<Option<TableRef>> {
         self.check()?;
         self.catalogue.open_builtin(&self.ws, name)
@@ -295,7 +297,7 @@ impl WriteTxn {
     /// Creates a table, whose name must be free.
     pub(super) fn create(&mut self, name: &[u8], options: &TableOptions) -> Result<TableRef> {
         match self.open_table(name)? {
-            Some(_) => Err(Error::TableExists),
+            Some(_) => Err(Error::TableExists { table: name.into() }),
             None => self.new_table(name, options),
         }
     }

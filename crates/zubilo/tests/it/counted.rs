@@ -286,11 +286,11 @@ fn tables_that_do_not_count_say_so() {
     let mut txn = env.write().unwrap();
     let mut plain = txn.create_table("plain", TableOptions::new()).unwrap();
     plain.put("key", "value").unwrap();
-    let refused = |r: Result<u64>| matches!(r, Err(Error::Incompatible(_)));
+    let refused = |r: Result<u64>| matches!(r, Err(Error::Incompatible { .. }));
     assert!(refused(plain.rank("key")) && refused(plain.range_len::<&str>(..)));
     assert!(refused(plain.nth(0).map(|_| 0)) && refused(plain.nth_value("key", 0).map(|_| 0)));
     assert!(!plain.options().is_counted());
     let counted = TableOptions::new().counted();
-    assert!(matches!(txn.table_with("plain", &counted), Err(Error::Incompatible(_))));
+    assert!(matches!(txn.table_with("plain", &counted), Err(Error::Incompatible { .. })));
     assert!(txn.create_table("counted", counted).unwrap().options().is_counted());
 }

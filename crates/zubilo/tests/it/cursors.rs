@@ -241,7 +241,7 @@ fn searches_and_steps_agree_with_a_sorted_list() {
         assert!(!cursor.is_placed().unwrap());
         match i {
             3 => packed(&mut cursor, pairs),
-            _ => assert!(matches!(cursor.packed_values(), Err(Error::Incompatible(_)))),
+            _ => assert!(matches!(cursor.packed_values(), Err(Error::Incompatible { .. }))),
         }
     }
 }
@@ -317,7 +317,7 @@ fn many_cursors_stay_right_while_the_table_changes() {
     write.commit().unwrap();
     check(&env, "after a change");
     let mut write = env.write().unwrap();
-    assert!(matches!(write.at(table).map(|_| ()), Err(Error::NoSuchTable)));
+    assert!(matches!(write.at(table).map(|_| ()), Err(Error::NoSuchTable { .. })));
     assert!(matches!(write.cursor(cursors[1]).map(|_| ()), Err(Error::Invalid(_))));
 }
 
@@ -438,17 +438,17 @@ fn a_cursor_of_a_dropped_table_changes_nothing() {
         write.drop_table("t").unwrap();
         let mut cursor = write.cursor(id).unwrap();
         for flags in [PutFlags::UPSERT, PutFlags::NO_OVERWRITE, PutFlags::APPEND] {
-            assert!(matches!(cursor.put("key", "value", flags), Err(Error::NoSuchTable)));
-            assert!(matches!(cursor.reserve("key", 5, flags), Err(Error::NoSuchTable)));
+            assert!(matches!(cursor.put("key", "value", flags), Err(Error::NoSuchTable { .. })));
+            assert!(matches!(cursor.reserve("key", 5, flags), Err(Error::NoSuchTable { .. })));
         }
         assert!(matches!(
             cursor.put_many("key", b"value", 1, PutFlags::UPSERT),
-            Err(Error::NoSuchTable)
+            Err(Error::NoSuchTable { .. })
         ));
-        assert!(matches!(cursor.put_current("value"), Err(Error::NoSuchTable)));
-        assert!(matches!(cursor.delete(), Err(Error::NoSuchTable)));
-        assert!(matches!(cursor.delete_key(), Err(Error::NoSuchTable)));
-        assert!(matches!(cursor.first(), Err(Error::NoSuchTable)));
+        assert!(matches!(cursor.put_current("value"), Err(Error::NoSuchTable { .. })));
+        assert!(matches!(cursor.delete(), Err(Error::NoSuchTable { .. })));
+        assert!(matches!(cursor.delete_key(), Err(Error::NoSuchTable { .. })));
+        assert!(matches!(cursor.first(), Err(Error::NoSuchTable { .. })));
     }
     write.commit().unwrap();
     check(&env, "after the drops");

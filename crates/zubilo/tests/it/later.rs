@@ -159,5 +159,5 @@ fn closures_that_are_waited_for_have_errors_of_their_own() {
         txn.table("t")?;
         Ok(())
     });
-    assert!(matches!(store, Err(Failure::Store(Error::NoSuchTable))));
+    assert!(matches!(store, Err(Failure::Store(Error::NoSuchTable { .. }))));
 }

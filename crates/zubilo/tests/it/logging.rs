@@ -120,7 +120,7 @@ fn options_can_be_read_and_used_again() {
         assert_eq!(format!("{told:?}"), format!("{options:?}"));
         assert_eq!(read.table_stats([n]).unwrap().entries, 0);
         if told.keys() == KeyOrder::Custom {
-            assert!(matches!(txn.create_table("c", told.clone()), Err(Error::Incompatible(_))));
+            assert!(matches!(txn.create_table("c", told.clone()), Err(Error::Incompatible { .. })));
             let with = read.table_with([n], options).unwrap().options();
             txn.create_table("c", with).unwrap().put("key", "value").unwrap();
         } else {
@@ -143,7 +143,7 @@ fn handles_outlive_transactions_but_not_their_tables() {
     let mut table = txn.create_table("t", backwards.clone()).unwrap();
     (0..100u8).for_each(|n| table.put([n], [n]).unwrap());
     let handle = table.handle();
-    assert!(matches!(env.read().unwrap().open(&handle), Err(Error::NoSuchTable)));
+    assert!(matches!(env.read().unwrap().open(&handle), Err(Error::NoSuchTable { .. })));
     txn.commit().unwrap();
     for _ in 0..3 {
         let read = env.read().unwrap();
@@ -156,14 +156,14 @@ fn handles_outlive_transactions_but_not_their_tables() {
     let mut txn = env.write().unwrap();
     txn.open(&handle).unwrap().put([100], [100]).unwrap();
     txn.rename_table("t", "u").unwrap();
-    assert!(matches!(txn.open(&handle), Err(Error::NoSuchTable)));
+    assert!(matches!(txn.open(&handle), Err(Error::NoSuchTable { .. })));
     txn.rename_table("u", "t").unwrap();
     assert_eq!(txn.open(&handle).unwrap().len(), 101);
     txn.drop_table("t").unwrap();
     txn.create_table("t", backwards).unwrap();
-    assert!(matches!(txn.open(&handle), Err(Error::NoSuchTable)), "a table made anew");
+    assert!(matches!(txn.open(&handle), Err(Error::NoSuchTable { .. })), "a table made anew");
     txn.commit().unwrap();
-    assert!(matches!(env.read().unwrap().open(&handle), Err(Error::NoSuchTable)));
+    assert!(matches!(env.read().unwrap().open(&handle), Err(Error::NoSuchTable { .. })));
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod counters;
 mod cursors;
 mod devices;
 mod duplicates;
+mod errors;
 mod estimates;
 mod failures;
 mod flusher;

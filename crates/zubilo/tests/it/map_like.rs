@@ -107,8 +107,8 @@ fn tables_by_number_are_changed_in_turn() {
     a.write(&mut txn).unwrap().clear().unwrap();
     txn.commit().unwrap();
     let mut next = env.write().unwrap();
-    assert!(matches!(a.put(&mut next, "k", "v"), Err(Error::NoSuchTable)));
-    assert!(matches!(a.get(&next, "k"), Err(Error::NoSuchTable)));
+    assert!(matches!(a.put(&mut next, "k", "v"), Err(Error::NoSuchTable { .. })));
+    assert!(matches!(a.get(&next, "k"), Err(Error::NoSuchTable { .. })));
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
     }
     fs::write(&path, &bytes).unwrap();
     let before = state(&path);
-    assert!(matches!(Options::new().open(&path), Err(Error::Version { found: 7 })));
+    assert!(matches!(Options::new().open(&path), Err(Error::Version { found: 7, .. })));
     assert!(state(&path) == before);
 }
 

@@ -175,15 +175,15 @@ fn tables_are_opened_as_they_were_created() {
     let mut write = env.write().unwrap();
     write.create_table("custom", custom.clone()).unwrap().put("a", "1").unwrap();
     write.create_table("numbers", numbers.clone()).unwrap();
-    assert!(matches!(write.table_with("custom", &numbers), Err(Error::Incompatible(_))));
+    assert!(matches!(write.table_with("custom", &numbers), Err(Error::Incompatible { .. })));
     // Known from its creation.
     write.table("custom").unwrap().put("b", "2").unwrap();
     write.commit().unwrap();
 
     let mut write = env.write().unwrap();
-    assert!(matches!(write.table("custom"), Err(Error::Incompatible(_))));
-    assert!(matches!(write.table_with("numbers", &custom), Err(Error::Incompatible(_))));
-    assert!(matches!(write.table_or_create("custom"), Err(Error::Incompatible(_))));
+    assert!(matches!(write.table("custom"), Err(Error::Incompatible { .. })));
+    assert!(matches!(write.table_with("numbers", &custom), Err(Error::Incompatible { .. })));
+    assert!(matches!(write.table_or_create("custom"), Err(Error::Incompatible { .. })));
     let mut table = write.table_with("custom", &custom).unwrap();
     assert_eq!(table.get("b").unwrap(), Some(&b"2"[..]));
     table.put("bb", "3").unwrap();
@@ -195,7 +195,7 @@ fn tables_are_opened_as_they_were_created() {
     write.commit().unwrap();
 
     let read = env.read().unwrap();
-    assert!(matches!(read.table("custom"), Err(Error::Incompatible(_))));
+    assert!(matches!(read.table("custom"), Err(Error::Incompatible { .. })));
     let table = read.table_with("custom", &custom).unwrap();
     let keys: Vec<&[u8]> = table.iter().map(|r| r.unwrap().0).collect();
     assert_eq!(keys, [&b"b"[..], b"a", b"bb"]);
@@ -203,7 +203,7 @@ fn tables_are_opened_as_they_were_created() {
 
     let mut write = env.write().unwrap();
     write.rename_table("custom", "other").unwrap();
-    assert!(matches!(write.table("other"), Err(Error::Incompatible(_))));
+    assert!(matches!(write.table("other"), Err(Error::Incompatible { .. })));
     write.drop_table("other").unwrap();
     write.commit().unwrap();
     check(&env, "after a change");

@@ -95,6 +95,6 @@ fn a_table_brings_its_own_pages() {
     assert_eq!(env.warm_up_table("plain", one..=one, WarmUp::Wait, goes_on).unwrap(), 1);
     assert!(matches!(
         env.warm_up_table::<&[u8]>("none", .., WarmUp::Wait, goes_on),
-        Err(Error::NoSuchTable)
+        Err(Error::NoSuchTable { .. })
     ));
 }

@@ -156,7 +156,9 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<CompactReport> {
     if !(50..=100).contains(&options.fill) {
-        return Err(Error::Invalid("the fill of pages must be 50 to 100 percent"));
+        return Err(Error::Invalid(
+            "the fill of pages must be 50 to 100 percent: CompactOptions::fill",
+        ));
     }
     let info = env.info()?;
     let report = CompactReport {

@@ -8,7 +8,7 @@ use crate::tree::{Located, Pages, Ref};
 
 use super::{InTable, Stand, ValuePlace};
 
-const NOT_FIXED: Error = Error::Incompatible("the table's values are not all of one size");
+const NOT_FIXED: Error = Error::incompatible("the table's values are not all of one size");
 
 impl<'p, P: Pages<'p>> InTable<'_, P> {
     fn check_fixed(&self) -> Result<()> {

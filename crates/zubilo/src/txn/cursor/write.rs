@@ -242,7 +242,7 @@ impl<'t> WriteCursor<'t> {
         let key = key.as_ref();
         let table = self.table()?;
         if !self.txn.tree(table)?.desc.options.is_fixed() {
-            return Err(Error::Incompatible("the table's values are not all of one size"));
+            return Err(Error::incompatible("the table's values are not all of one size"));
         }
         if size == 0 || !values.len().is_multiple_of(size) {
             return Err(Error::Invalid("many values must be a multiple of their size"));

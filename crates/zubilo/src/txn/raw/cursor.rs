@@ -354,7 +354,7 @@ impl WriteTxn {
     pub fn raw_remove(&mut self, mut at: RawCursor, table: TableRef, all: bool) -> Result<bool> {
         at.state.note(self.ws.view(), self.tree(table)?)?;
         if table == TableRef::CATALOGUE {
-            return Err(Error::Incompatible("names of tables are not removed so"));
+            return Err(Error::incompatible("names of tables are not removed so"));
         }
         // Pages may be written out: the place is looked for behind that.
         self.change(table)?;

@@ -21,7 +21,7 @@ impl WriteTxn {
             Named::Record => return Ok(Named::Record),
             Named::Table(_) => {}
         }
-        let index = self.open_table(name)?.ok_or(Error::NoSuchTable)?;
+        let index = self.existing(name)?;
         self.raw_set_orders(index, None, None)?;
         Ok(Named::Table(index))
     }
@@ -106,7 +106,7 @@ impl WriteTxn {
             && self.catalogue.next_table() > 1
             && let Named::Table(_) = find(&self.ws.view(), self.catalogue.main(), key)?
         {
-            return Err(Error::Incompatible("the record is a table's"));
+            return Err(Error::incompatible("the record is a table's"));
         }
         Ok(())
     }
@@ -220,7 +220,7 @@ impl WriteTxn {
     /// Removes all records with keys inside a range; gives their number. Not of the tree of names.
     pub fn raw_delete_range(&mut self, table: TableRef, keys: RawRange<'_>) -> Result<u64> {
         if table == TableRef::CATALOGUE {
-            return Err(Error::Incompatible("names of tables may lie in the range"));
+            return Err(Error::incompatible("names of tables may lie in the range"));
         }
         self.delete_range(table, &bounds_of::<&[u8]>(keys))
     }

@@ -46,9 +46,9 @@ fn fine<T>(result: Result<T>) -> Option<T> {
             | Error::NotAStore { .. }
             | Error::Version { .. }
             | Error::Invalid(_)
-            | Error::Incompatible(_)
-            | Error::NoSuchTable
-            | Error::TableExists
+            | Error::Incompatible { .. }
+            | Error::NoSuchTable { .. }
+            | Error::TableExists { .. }
             | Error::TxnBroken
             | Error::KeyTooLong { .. }
             // The table claims to hold many values under a key.

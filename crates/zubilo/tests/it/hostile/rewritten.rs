@@ -89,7 +89,7 @@ fn writes(env: &Env, known: &Known, rng: &mut Rng, runs_too: bool) -> usize {
             Error::Invalid(_)
             | Error::KeyTooLong { .. }
             | Error::ValueTooLong { .. }
-            | Error::NoSuchTable,
+            | Error::NoSuchTable { .. },
         ) => true,
         Err(other) => panic!("{other:?}"),
     };
