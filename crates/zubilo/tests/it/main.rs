@@ -38,6 +38,7 @@ mod requests;
 mod restored;
 mod salvage;
 mod scale;
+mod scans;
 mod sharing;
 mod slow;
 mod slow_processes;
