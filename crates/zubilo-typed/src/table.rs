@@ -285,6 +285,8 @@ macro_rules! definition {
 /// let read = env.read()?;
 /// let population = POPULATION.open(&read)?;
 /// assert_eq!(population.get(("fr", "Lyon"))?, Some(522_250));
+/// // The same table without types.
+/// assert_eq!(read.table_with("population", &POPULATION.options())?.len(), 1);
 /// for record in population.prefix(("fr",)) {
 ///     let ((_, city), people) = record?;
 ///     println!("{city}: {people}");

@@ -76,6 +76,20 @@ pub struct DamagedMeta {
 
 impl DamagedMeta {
     /// Whether a commit newer than this one may have been lost with it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let info = env.info()?;
+    /// if info.damaged_metas.iter().any(|meta| meta.may_be_newer_than(info.newest)) {
+    ///     println!("copy the file before anything writes to it");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn may_be_newer_than(&self, newest: TxnId) -> bool {
         !self.is_rebuilt && self.commit.is_none_or(|commit| commit > newest)
     }
@@ -219,6 +233,18 @@ pub struct EnvInfo {
 
 impl EnvInfo {
     /// The snapshot of the oldest reader.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let read = env.read()?;
+    /// assert_eq!(env.info()?.oldest_reader(), Some(read.id()));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn oldest_reader(&self) -> Option<TxnId> {
         self.readers.iter().map(|r| r.txn).min()
     }

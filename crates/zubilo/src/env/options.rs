@@ -250,6 +250,19 @@ impl Options {
 
     /// Address space to reserve, in bytes (default 1 TiB; costs no memory). The file cannot grow
     /// beyond it while open.
+    ///
+    /// ```
+    /// use zubilo::Options;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// // On a machine, or under a limit, that has little address space.
+    /// let env = Options::new().reserve(1 << 30).open(path)?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn reserve(mut self, bytes: u64) -> Options {
         self.reserve = bytes;
         self
@@ -275,12 +288,40 @@ impl Options {
     }
 
     /// Keep every other process out while the store is open.
+    ///
+    /// ```
+    /// use zubilo::Options;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// // A store that only this process uses, with everything in its place.
+    /// let options = Options::new().exclusive(true).create(true).mode(0o600).dirty_limit(64 << 20);
+    /// let env = options.open(path)?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn exclusive(mut self, yes: bool) -> Options {
         self.exclusive = yes;
         self
     }
 
     /// False: no lock file; the caller promises that no other process uses the store.
+    ///
+    /// ```
+    /// use zubilo::Options;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # Options::new().open(path)?.close()?;
+    /// // For a store on a disk that nobody writes to.
+    /// let env = Options::new().lock_file(false).read_only(true).open(path)?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn lock_file(mut self, yes: bool) -> Options {
         self.lock_file = yes;
         self
@@ -290,6 +331,20 @@ impl Options {
     /// it, under its name with `-lock` added, and `lock.mdb` beside `data.mdb`. Those two are the
     /// names of LMDB, which the drop-in keeps: whoever opens its stores from Rust has to meet its
     /// programs in one lock file.
+    ///
+    /// ```
+    /// use zubilo::Options;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// assert_eq!(Options::default_lock_path("fruit.zubilo").to_str(), Some("fruit.zubilo-lock"));
+    /// // All who open this store have to say the same.
+    /// let env = Options::new().lock_path(path.with_extension("lock")).open(path)?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn default_lock_path(data: impl AsRef<Path>) -> PathBuf {
         let data = data.as_ref();
         if data.file_name().is_some_and(|name| name == "data.mdb") {
@@ -316,6 +371,20 @@ impl Options {
     ///
     /// With other kinds of durability it changes nothing: each flush write-protects the pages anew,
     /// on all CPUs, and the next store to each would be a page fault, dearer than a call.
+    ///
+    /// ```
+    /// use zubilo::{Durability, Options};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// // A cache: fast, and as safe from the program's own stray pointers as from anything else.
+    /// let options = Options::new().durability(Durability::NoSync).writable_map(false);
+    /// let env = options.huge_pages(true).read_ahead(true).open(path)?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn writable_map(mut self, yes: bool) -> Options {
         self.writable_map = Some(yes);
         self
@@ -360,6 +429,19 @@ impl Options {
     /// transaction can begin. Problems go to the logger, and the commit gives
     /// [`Error::Corrupted`](crate::Error::Corrupted), although it stands. A commit then costs as much as reading the store:
     /// for tests, and for finding the cause of damage.
+    ///
+    /// ```
+    /// use zubilo::Options;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// let env = Options::new().audit(true).open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn audit(mut self, yes: bool) -> Options {
         self.audit = yes;
         self
@@ -401,6 +483,23 @@ impl Options {
     /// With [`Options::at_commit`], a promise: all commits after the chosen one may be lost. The open
     /// makes it the newest one, on disk, if it is whole (all of it is read), and fails with nothing changed if not. A
     /// stop in the middle of that leaves the store as it was before or as it is after.
+    ///
+    /// ```
+    /// use zubilo::{Env, Options};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # Options::new().open(path)?.close()?;
+    /// let commits = Env::stored_commits(path)?;
+    /// let oldest = commits.iter().filter_map(|stored| stored.txn).min().expect("a commit");
+    /// // The store goes back to it, for ever.
+    /// let env = Options::new().at_commit(oldest).discard_newer(true).open(path)?;
+    /// assert_eq!(env.read()?.id(), oldest);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn discard_newer(mut self, yes: bool) -> Options {
         self.discard_newer = yes;
         self
@@ -418,6 +517,19 @@ impl Options {
     ///
     /// Not the default, since a child that only runs another program should not open anything, and because an open can
     /// fail and take time.
+    ///
+    /// ```
+    /// use zubilo::Options;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// // Inherited by worker processes, as of a server that forks.
+    /// let env = Options::new().reopen_after_fork(true).open(path)?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn reopen_after_fork(mut self, yes: bool) -> Options {
         self.reopen_after_fork = yes;
         self

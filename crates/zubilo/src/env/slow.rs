@@ -107,6 +107,20 @@ impl Options {
 
     /// Writers of this process expire parked readers whose snapshot is no longer the newest for longer than
     /// this. Default: they do not.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use zubilo::Options;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// // Who has parked a reader for an hour, or holds 10 GiB back with it, has to begin anew.
+    /// let env = Options::new().expire_behind(Duration::from_secs(3600)).expire_held(10 << 30).open(path)?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn expire_behind(mut self, bound: Duration) -> Options {
         self.expire_behind = Some(bound);
         self

@@ -40,12 +40,38 @@ impl Env {
 
     /// Ends a parked reader, of whatever process; see [`ReadTxn::park`](crate::ReadTxn::park). False if it is at
     /// work, or has ended by itself: nothing can take pages from under a reader that looks at them.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut parked = env.read()?.park();
+    /// for reader in env.readers().iter().filter(|reader| reader.is_parked) {
+    ///     assert!(env.expire_reader(reader)?);
+    /// }
+    /// assert!(matches!(parked.with(|_| Ok(())), Err(zubilo::Error::Expired)));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn expire_reader(&self, reader: &ReaderInfo) -> Result<bool> {
         self.here()?.inner.expire_reader(reader)
     }
 
     /// Clears the slots of readers whose processes are gone, and gives their number. The writer
     /// does so by itself when such a reader holds pages back.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// assert_eq!(env.clean_readers()?, 0);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn clean_readers(&self) -> Result<u32> {
         self.here()?.inner.clean_readers()
     }

@@ -42,6 +42,25 @@ impl Env {
     ///
     /// Nobody may do more with the copy than with the store: its mode is that of the store, less the
     /// process's mask; rights of the group only if the new file gets the same group.
+    ///
+    /// ```
+    /// use zubilo::Options;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// let backup = path.with_extension("backup");
+    /// env.copy_to_path(&backup, false, &mut |done, all| {
+    ///     println!("{done} of {all} pages");
+    ///     true
+    /// })?;
+    /// assert_eq!(Options::new().open(&backup)?.read()?.table("t")?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn copy_to_path(
         &self,
         path: impl AsRef<Path>,
@@ -53,6 +72,20 @@ impl Env {
 
     /// Streams a copy of the newest commit, to a pipe for example; otherwise as
     /// [`Env::copy_to_path`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// let mut copy = Vec::new();
+    /// let commit = env.copy_to_writer(&mut copy, true, &mut |_, _| true)?;
+    /// assert_eq!((copy.len() % env.page_size(), commit), (0, env.read()?.id()));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn copy_to_writer(
         &self,
         out: &mut dyn Write,
@@ -94,6 +127,23 @@ impl Env {
     /// all, and stops the work by giving false ([`Error::Stopped`](crate::Error::Stopped)).
     ///
     /// Worth it before a store that fits into memory is asked at random: the disk then reads in order.
+    ///
+    /// ```
+    /// use zubilo::WarmUp;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// // After a start, before the first request.
+    /// env.warm_up(WarmUp::ReadAhead, &mut |done, all| {
+    ///     println!("{done} of {all} pages");
+    ///     true
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn warm_up(&self, how: WarmUp, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<u64> {
         let read = self.read()?;
         memory::warm_all(&self.here()?.inner, read.root().end, how, progress)

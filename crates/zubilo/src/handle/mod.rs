@@ -109,6 +109,20 @@ impl Env {
     }
 
     /// Begins the write transaction if no one else has it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// match env.try_write()? {
+    ///     Some(mut txn) => txn.table_or_create("t")?.put("key", "value")?,
+    ///     None => println!("somebody else writes: later"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn try_write(&self) -> Result<Option<WriteTxn>> {
         WriteTxn::begin(&self.here()?.inner, false)
     }
@@ -210,6 +224,37 @@ impl Env {
     }
 
     /// As [`Env::update_async`], with any error that the store's can become; see [`Env::try_update`].
+    ///
+    /// ```
+    /// use zubilo::Error;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// #[derive(Debug)]
+    /// enum Refused {
+    ///     Empty,
+    ///     Store(Error),
+    /// }
+    ///
+    /// impl From<Error> for Refused {
+    ///     fn from(error: Error) -> Refused {
+    ///         Refused::Store(error)
+    ///     }
+    /// }
+    ///
+    /// async fn sell(env: &zubilo::Env) -> Result<(), Refused> {
+    ///     env.try_update_async(|txn| {
+    ///         let sold = txn.table_or_create("stock")?.delete("nails")?;
+    ///         if sold { Ok(()) } else { Err(Refused::Empty) }
+    ///     })
+    ///     .await
+    /// }
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn try_update_async<T, E, F>(&self, change: F) -> Update<T, E>
     where
         F: FnOnce(&mut WriteTxn) -> Result<T, E> + Send + 'static,
@@ -237,6 +282,21 @@ impl Env {
     }
 
     /// Closes this handle; if it is the last one, without making weak commits durable first.
+    ///
+    /// ```
+    /// use zubilo::{Durability, Options};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// // A scratch store, whose end no power cut need survive.
+    /// let env = Options::new().durability(Durability::NoSync).open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// env.close_without_sync();
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn close_without_sync(self) {
         if Arc::strong_count(&self.owner) == 1 {
             self.inner.close_without_sync.store(true, Ordering::SeqCst);
@@ -248,6 +308,23 @@ impl Env {
 
     /// In a store opened with [`Durability::Sync`]: from now on commits of this process are as with
     /// [`Durability::LAZY`], or durable again. What was committed before the change keeps its kind.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// // A load of many small commits, on disk with its last one.
+    /// env.set_lazy(true)?;
+    /// for n in 0..100u32 {
+    ///     env.update(|txn| txn.table_or_create("t")?.put(n.to_be_bytes(), "value"))?;
+    /// }
+    /// env.set_lazy(false)?;
+    /// env.sync()?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn set_lazy(&self, lazy: bool) -> Result<()> {
         let here = self.here()?;
         here.inner.check_writable()?;
@@ -270,6 +347,17 @@ impl Env {
 
     /// The system's number for the open data file, for those who lock or examine it by their own
     /// means. Nothing must be written through it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// assert!(env.descriptor().is_some_and(|number| number >= 0));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn descriptor(&self) -> Option<i32> {
         self.inner.data.descriptor()
     }
@@ -280,6 +368,18 @@ impl Env {
     }
 
     /// Longest key, in bytes.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let longest = vec![b'k'; env.max_key_len()];
+    /// env.update(|txn| txn.table_or_create("t")?.put(&longest, "value"))?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn max_key_len(&self) -> usize {
         crate::page::max_key(self.inner.page_size())
     }

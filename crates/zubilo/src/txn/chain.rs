@@ -75,6 +75,22 @@ impl WriteTxn {
     /// Tables, numbers of tables and cursors end, and so does what broke the transaction.
     ///
     /// After an error the transaction can only be dropped.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// txn.table_or_create("t")?.put("key", "wrong")?;
+    /// // All of that is undone, and the transaction goes on.
+    /// txn.rollback()?;
+    /// txn.table_or_create("t")?.put("key", "right")?;
+    /// txn.commit()?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn rollback(&mut self) -> Result<()> {
         self.env.check_alive()?;
         if !self.end_levels() {
@@ -133,6 +149,26 @@ impl ReadTxn {
     }
 
     /// The same if no one else writes.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| txn.table_or_create("stock")?.put("nails", "500"))?;
+    /// let read = env.read()?;
+    /// let has_nails = read.table("stock")?.contains_key("nails")?;
+    /// // What was read is still the newest, and stays so until the commit.
+    /// if let Some(mut txn) = read.try_write()? {
+    ///     if has_nails {
+    ///         txn.table("stock")?.put("nails", "499")?;
+    ///     }
+    ///     txn.commit()?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn try_write(&self) -> Result<Option<WriteTxn>> {
         self.begin_write(false)
     }

@@ -71,6 +71,22 @@ impl<'t> WriteTable<'t> {
     }
 
     /// Removes the last record, and gives it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// let mut queue = txn.table_or_create("queue")?;
+    /// queue.put("a", "first")?;
+    /// queue.put("b", "last")?;
+    /// assert_eq!(queue.pop_last()?, Some((b"b".to_vec(), b"last".to_vec())));
+    /// assert_eq!(queue.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn pop_last(&mut self) -> Result<Taken> {
         self.pop(true)
     }
@@ -187,6 +203,20 @@ impl<'e, K: AsRef<[u8]>> Entry<'e, '_, K> {
     }
 
     /// Stores what `value` gives if there is none, and gives the one that is there then.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// let mut cache = txn.table_or_create("cache")?;
+    /// let dear = || "worked out".to_uppercase();
+    /// assert_eq!(cache.entry("key").or_insert_with(dear)?, b"WORKED OUT");
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn or_insert_with<V: AsRef<[u8]>>(self, value: impl FnOnce() -> V) -> Result<&'e [u8]> {
         let Entry { table, key } = self;
         if !table.contains_key(key.as_ref())? {

@@ -97,6 +97,23 @@ impl WriteTxn {
     }
 
     /// As [`WriteTxn::nested`], with any error that the store's can become; see [`Env::try_update`](crate::Env::try_update).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// let parsed = txn.try_nested(|txn| -> Result<u32, Box<dyn std::error::Error>> {
+    ///     txn.table_or_create("t")?.put("key", "undone with the error")?;
+    ///     Ok("seven".parse()?)
+    /// });
+    /// assert!(parsed.is_err());
+    /// assert!(txn.tables()?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn try_nested<T, E: From<Error>>(
         &mut self,
         change: impl FnOnce(&mut WriteTxn) -> Result<T, E>,
@@ -109,6 +126,25 @@ impl WriteTxn {
 
     /// Opens a nested level: what is done from here on can be undone by itself. Levels can be nested
     /// to any depth; [`WriteTxn::nested`] is safer where it fits.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// txn.table_or_create("t")?.put("a", "1")?;
+    /// txn.begin_nested()?;
+    /// txn.table("t")?.put("b", "2")?;
+    /// txn.abort_nested()?;
+    /// txn.begin_nested()?;
+    /// txn.table("t")?.put("c", "3")?;
+    /// txn.commit_nested()?;
+    /// assert_eq!(txn.table("t")?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn begin_nested(&mut self) -> Result<()> {
         self.check()?;
         self.cursors.begin_level(&self.ws, &self.catalogue)?;

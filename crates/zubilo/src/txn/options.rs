@@ -146,6 +146,26 @@ impl TableOptions {
 
     /// Aligns every value to 2, 4, 8 or 16 bytes, so that it can be cast in place. Values in runs
     /// of their own are page-aligned anyway. Not for tables with duplicates.
+    ///
+    /// ```
+    /// use zubilo::{KeyOrder, TableOptions};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let options = TableOptions::new().align_values(8).counted();
+    /// let mut txn = env.write()?;
+    /// let mut numbers = txn.table_or_create_with("numbers", &options)?;
+    /// numbers.put("key", 7u64.to_ne_bytes())?;
+    /// let value = numbers.get("key")?.expect("it is there");
+    /// assert_eq!(value.as_ptr() as usize % 8, 0);
+    /// let stored = numbers.options();
+    /// assert_eq!((stored.alignment(), stored.is_counted(), stored.keys()), (8, true, KeyOrder::Bytes));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn align_values(mut self, bytes: u8) -> TableOptions {
         self.align = bytes;
         self
@@ -180,12 +200,51 @@ impl TableOptions {
     }
 
     /// Keeps many values under a key, sorted so.
+    ///
+    /// ```
+    /// use zubilo::{KeyOrder, TableOptions};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let options = TableOptions::new().fixed_duplicates().value_order(KeyOrder::Integer);
+    /// let mut txn = env.write()?;
+    /// let mut numbers = txn.table_or_create_with("numbers", &options)?;
+    /// numbers.put("key", 256u32.to_ne_bytes())?;
+    /// numbers.put("key", 1u32.to_ne_bytes())?;
+    /// assert_eq!(numbers.get("key")?, Some(&1u32.to_ne_bytes()[..]));
+    /// let stored = numbers.options();
+    /// assert!(stored.has_duplicates() && stored.has_fixed_values());
+    /// assert_eq!(stored.values(), KeyOrder::Integer);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn value_order(mut self, order: KeyOrder) -> TableOptions {
         self.values = order;
         self.duplicates()
     }
 
     /// Keeps many values under a key, sorted as `compare` says; see [`TableOptions::compare_keys`].
+    ///
+    /// ```
+    /// use zubilo::TableOptions;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// // The longest value first.
+    /// let longest = TableOptions::new().duplicates().compare_values(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
+    /// let mut txn = env.write()?;
+    /// let mut words = txn.table_or_create_with("words", &longest)?;
+    /// ["a", "ccc", "bb"].iter().try_for_each(|word| words.put("key", word))?;
+    /// assert_eq!(words.get("key")?, Some(&b"ccc"[..]));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn compare_values(mut self, compare: impl Comparator) -> TableOptions {
         self.values = KeyOrder::Custom;
         self.compare_values = Some(Arc::new(compare));

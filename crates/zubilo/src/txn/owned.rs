@@ -69,6 +69,24 @@ impl ReadTxn {
     }
 
     /// The same for the table of a handle.
+    ///
+    /// ```
+    /// use zubilo::TableOptions;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let tags = TableOptions::new().duplicates();
+    /// env.update(|txn| txn.table_or_create_with("tags", &tags)?.put("rust", "7"))?;
+    /// let read = env.read()?.into_shared();
+    /// let handle = read.handle_with("tags", &tags)?;
+    /// assert_eq!((handle.name(), handle.options().has_duplicates()), (&b"tags"[..], true));
+    /// assert_eq!(read.open_owned(&handle)?.len(), read.owned_table_with("tags", &tags)?.len());
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn open_owned(self: &Arc<Self>, handle: &TableHandle) -> Result<OwnedTable> {
         let tree = self.open(handle)?.tree().to_read();
         Ok(OwnedTable { txn: Arc::clone(self), tree })
@@ -82,6 +100,24 @@ impl OwnedTable {
     }
 
     /// The table with all its methods, borrowed.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// let owned = env.read()?.into_shared().owned_table("t")?;
+    /// // Slices of the map instead of owned values.
+    /// assert_eq!(owned.as_table().get("key")?, Some(&b"value"[..]));
+    /// // Whatever comes from one snapshot keeps the same one.
+    /// let record = owned.iter().next().transpose()?.expect("a record");
+    /// let value = owned.get("key")?.expect("a value");
+    /// assert_eq!((record.txn().id(), value.txn().id()), (owned.txn().id(), owned.txn().id()));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn as_table(&self) -> ReadTable<'_> {
         ReadTable::new(self.txn.snapshot(), self.tree.to_read())
     }

@@ -79,6 +79,23 @@ impl ParkedRead {
 
     /// Goes on reading: the same snapshot, or the newest one if others have ended it. Its
     /// [`ReadTxn::id`] says which.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "old"))?;
+    /// let read = env.read()?;
+    /// let (before, parked) = (read.id(), read.park());
+    /// env.update(|txn| txn.table("t")?.put("key", "new"))?;
+    /// let read = parked.resume_or_refresh()?;
+    /// let is_old = read.id() == before;
+    /// assert_eq!(read.table("t")?.get("key")?, Some(if is_old { &b"old"[..] } else { b"new" }));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn resume_or_refresh(mut self) -> Result<ReadTxn> {
         match self.txn.take_up() {
             Err(Error::Expired) => self.txn.repin()?,
@@ -98,6 +115,23 @@ impl ParkedRead {
 
     /// As [`ParkedRead::with`], with any error that the store's can become; see
     /// [`Env::try_update`](crate::Env::try_update).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "17"))?;
+    /// let mut parked = env.read()?.park();
+    /// let number = parked.try_with(|txn| -> Result<u32, Box<dyn std::error::Error>> {
+    ///     let table = txn.table("t")?;
+    ///     Ok(std::str::from_utf8(table.get("key")?.unwrap_or_default())?.parse()?)
+    /// });
+    /// assert_eq!(number.unwrap(), 17);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn try_with<T, E: From<Error>>(
         &mut self,
         look: impl FnOnce(&ReadTxn) -> Result<T, E>,

@@ -73,6 +73,21 @@ impl ReadTxn {
 
     /// Another read transaction of the same snapshot, with a slot of its own in the reader table: one may be
     /// refreshed or end while the other stays. To share one among threads needs no copy.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut read = env.read()?;
+    /// let other = read.try_clone()?;
+    /// env.update(|txn| txn.table_or_create("t").map(drop))?;
+    /// read.refresh()?;
+    /// assert!(other.id() < read.id());
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn try_clone(&self) -> Result<ReadTxn> {
         self.env.check_alive()?;
         let reader = self.env.shared.pin_again(&self.reader)?;
@@ -107,6 +122,19 @@ impl ReadTxn {
     }
 
     /// Commits made since this snapshot.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let read = env.read()?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// assert_eq!(read.lag(), 1);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn lag(&self) -> u64 {
         self.env.shared.newest().saturating_sub(self.root.txn)
     }
@@ -145,6 +173,27 @@ impl ReadTxn {
 
     /// The table `name`, which must have been created with the same options; with the comparators
     /// that they hold.
+    ///
+    /// ```
+    /// use zubilo::TableOptions;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let by_length = TableOptions::new().compare_keys(|a, b| a.len().cmp(&b.len()).then(a.cmp(b)));
+    /// env.update(|txn| txn.table_or_create_with("words", &by_length)?.put("long", ""))?;
+    /// let read = env.read()?;
+    /// // The function is not in the file: whoever reads the table gives it.
+    /// assert_eq!(read.table_with("words", &by_length)?.len(), 1);
+    /// assert!(read.table("words").is_err());
+    /// // What needs no order needs no function.
+    /// assert_eq!(read.table_stats("words")?.entries, 1);
+    /// assert!(!read.table_options("words")?.has_duplicates());
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn table_with(
         &self,
         name: impl AsRef<[u8]>,
@@ -357,12 +406,41 @@ impl<'t> ReadTable<'t> {
     }
 
     /// The value under `key`, of several the first, and how many there are.
+    ///
+    /// ```
+    /// use zubilo::TableOptions;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// let mut tags = txn.table_or_create_with("tags", &TableOptions::new().duplicates())?;
+    /// ["a", "b", "c"].iter().try_for_each(|value| tags.put("key", value))?;
+    /// assert_eq!(tags.get_with_count("key")?, Some((&b"a"[..], 3)));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn get_with_count(&self, key: impl AsRef<[u8]>) -> Result<Option<(&'t [u8], u64)>> {
         first_and_count(&self.snapshot, &self.tree, key.as_ref())
     }
 
     /// The values under many keys, in their order. Several times faster a key than
     /// [`ReadTable::get`] when the table is larger than the CPU's caches.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("b", "value"))?;
+    /// let read = env.read()?;
+    /// assert_eq!(read.table("t")?.get_many(&["a", "b"])?, [None, Some(&b"value"[..])]);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<&'t [u8]>>> {
         let mut values = vec![None; keys.len()];
         self.get_many_with(keys, |i, value| {
@@ -374,6 +452,21 @@ impl<'t> ReadTable<'t> {
     }
 
     /// As [`ReadTable::get_many`], handing each value to `found` with the index of its key.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("b", "value"))?;
+    /// let read = env.read()?;
+    /// let mut found = Vec::new();
+    /// read.table("t")?.get_many_with(&["a", "b"], |n, value| found.push((n, value.is_some())))?;
+    /// assert_eq!(found, [(0, false), (1, true)]);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn get_many_with<K: AsRef<[u8]>>(
         &self,
         keys: &[K],

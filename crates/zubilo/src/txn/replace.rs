@@ -96,6 +96,25 @@ impl WriteTable<'_> {
     /// have it. If `new` is there already, `old` merely goes. In a table without duplicates the
     /// record is replaced if it has the value `old`. Cursors on the old value are on the new one
     /// then.
+    ///
+    /// ```
+    /// use zubilo::TableOptions;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// let mut tags = txn.table_or_create_with("tags", &TableOptions::new().duplicates())?;
+    /// assert!(tags.insert_value("rust", "7")?);
+    /// assert!(!tags.insert_value("rust", "7")?);
+    /// assert!(tags.replace_value("rust", "7", "8")?);
+    /// assert!(!tags.delete_value("rust", "7")?);
+    /// assert!(tags.delete_value("rust", "8")?);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn replace_value(
         &mut self,
         key: impl AsRef<[u8]>,

@@ -126,6 +126,26 @@ impl WriteTxn {
     }
 
     /// As [`WriteTxn::table_id`], for a table that was created with these options.
+    ///
+    /// ```
+    /// use zubilo::TableOptions;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let tags = TableOptions::new().duplicates();
+    /// let mut txn = env.write()?;
+    /// txn.table_or_create_with("tags", &tags)?.put("rust", "7")?;
+    /// txn.table_or_create("articles")?.put("7", "A text")?;
+    /// let (tags, articles) = (txn.table_id_with("tags", &tags)?, txn.table_id("articles")?);
+    /// let article = tags.get(&txn, "rust")?.expect("it has the tag").to_vec();
+    /// // The table itself, for what an identity has no method of.
+    /// assert!(txn.at(articles)?.contains_key(&article)?);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn table_id_with(
         &mut self,
         name: impl AsRef<[u8]>,

@@ -103,6 +103,23 @@ impl WriteTxn {
     /// Whether bytes that this transaction gave may change or go with the next change: those of what
     /// it has changed itself. All others stay as they are until it ends. Also true of bytes that are
     /// not the store's.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// let mut txn = env.write()?;
+    /// let mut table = txn.table("t")?;
+    /// // A value in the file, and one that this transaction may change in place.
+    /// assert!(!table.is_dirty(table.get("key")?.expect("it is there")));
+    /// table.put("key", "other")?;
+    /// assert!(table.is_dirty(table.get("key")?.expect("it is there")));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn is_dirty(&self, bytes: &[u8]) -> bool {
         // Nothing of an empty value can change, and its address need not be that of its record.
         !bytes.is_empty() && self.ws.is_dirty(bytes.as_ptr())
@@ -140,6 +157,21 @@ impl WriteTable<'_> {
     }
 
     /// The number that the table's sequence gives next, as of now.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// let mut table = txn.table_or_create("t")?;
+    /// assert_eq!(table.sequence(), 0);
+    /// assert_eq!((table.next_sequence(3)?, table.next_sequence(1)?), (0, 3));
+    /// assert_eq!(table.sequence(), 4);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn sequence(&self) -> u64 {
         self.txn.tree(self.table).map_or(0, |tree| tree.desc.sequence)
     }

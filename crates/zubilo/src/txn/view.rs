@@ -99,6 +99,24 @@ impl<'t> WriteView<'t> {
     }
 
     /// The table that an identity names.
+    ///
+    /// ```
+    /// use zubilo::TableOptions;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let tags = TableOptions::new().duplicates();
+    /// let mut txn = env.write()?;
+    /// let id = txn.table_id_or_create_with("tags", &tags)?;
+    /// id.put(&mut txn, "rust", "7")?;
+    /// let view = txn.view()?;
+    /// assert_eq!(view.at(id)?.len(), view.table_with("tags", &tags)?.len());
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn at(&self, id: TableId) -> Result<ViewTable<'t>> {
         let tree = self.catalogue.tree(id.table_in(self.txn)?)?;
         match id.is_of(tree) {

@@ -130,11 +130,45 @@ impl WriteTxn {
     }
 
     /// Bytes of memory that changed pages and values take.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// for n in 0..1000u32 {
+    ///     txn.table_or_create("t")?.put(n.to_be_bytes(), [7; 100])?;
+    ///     if txn.dirty_bytes() > 64 << 20 {
+    ///         txn.commit_and_continue()?;
+    ///     }
+    /// }
+    /// txn.commit()?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn dirty_bytes(&self) -> u64 {
         self.ws.dirty_bytes()
     }
 
     /// Sets the bounds and steps of the file, from this commit on and for all processes.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut geometry = env.info()?.geometry;
+    /// geometry.upper = 1 << 30;
+    /// let mut txn = env.write()?;
+    /// txn.set_geometry(geometry)?;
+    /// txn.commit()?;
+    /// assert_eq!(env.info()?.geometry.upper, 1 << 30);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn set_geometry(&mut self, geometry: Geometry) -> Result<()> {
         self.check()?;
         let used = self.base.end << self.env.shift;
@@ -158,6 +192,21 @@ impl WriteTxn {
     }
 
     /// Ends the transaction without a trace.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// txn.table_or_create("t")?.put("key", "value")?;
+    /// // As dropping it does, but it is said.
+    /// txn.abort();
+    /// assert!(env.read()?.table("t").is_err());
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn abort(self) {}
 
     // ---- tables ----
@@ -171,6 +220,25 @@ impl WriteTxn {
 
     /// The table `name`, which must exist and have been created with the same options; with the
     /// comparators that they hold.
+    ///
+    /// ```
+    /// use zubilo::{KeyOrder, TableOptions};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let hosts = TableOptions::new().key_order(KeyOrder::Reversed);
+    /// let mut txn = env.write()?;
+    /// assert!(txn.table_with("hosts", &hosts).is_err());
+    /// txn.create_table("hosts", hosts.clone())?.put("www.example.org", "1.2.3.4")?;
+    /// assert_eq!(txn.table_with("hosts", &hosts)?.len(), 1);
+    /// // Options that differ are refused.
+    /// assert!(txn.table_with("hosts", &TableOptions::new()).is_err());
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn table_with(
         &mut self,
         name: impl AsRef<[u8]>,
@@ -244,6 +312,23 @@ impl WriteTxn {
     }
 
     /// Gives a table another name, which must be free.
+    ///
+    /// ```
+    /// use zubilo::TableOptions;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// txn.create_table("new", TableOptions::new())?.put("key", "value")?;
+    /// txn.rename_table("new", "current")?;
+    /// assert_eq!(txn.table_stats("current")?.entries, 1);
+    /// assert!(!txn.table_options("current")?.is_counted());
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn rename_table(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
         let to = to.as_ref();
         let table = self.existing(from.as_ref())?;

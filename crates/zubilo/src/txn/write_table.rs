@@ -54,6 +54,21 @@ impl WriteTable<'_> {
 
     /// Makes room for a value of `len` zero bytes under `key` and gives it for filling, without a
     /// copy in between.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// let mut table = txn.table_or_create("t")?;
+    /// // Filled where it will be stored.
+    /// table.reserve("zeros and a one", 1000)?[999] = 1;
+    /// assert_eq!(table.get("zeros and a one")?.map(|value| value[999]), Some(1));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn reserve(&mut self, key: impl AsRef<[u8]>, len: usize) -> Result<&mut [u8]> {
         self.txn.reserve(self.table, key.as_ref(), len)
     }
@@ -104,6 +119,21 @@ impl WriteTable<'_> {
     }
 
     /// Removes all records inside `range`; gives their number. The cost follows the pages.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// let mut log = txn.table_or_create("log")?;
+    /// (0..100u32).try_for_each(|time| log.put(time.to_be_bytes(), "line"))?;
+    /// assert_eq!(log.delete_range(..90u32.to_be_bytes())?, 90);
+    /// assert_eq!(log.options().alignment(), 1);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<u64> {
         self.txn.delete_range(self.table, &bounds_of(range))
     }

@@ -106,6 +106,18 @@ impl CheckReport {
     }
 
     /// The first problem as an error.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// // A damaged store ends this function with an error.
+    /// env.check(&mut |_, _| true)?.into_result()?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn into_result(self) -> Result<CheckReport> {
         match self.problems.first() {
             None => Ok(self),

@@ -85,6 +85,22 @@ impl CompactOptions {
 
     /// How many bytes of pages a step writes, about, and how long it keeps other writers waiting, about:
     /// the commit comes on top.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use zubilo::CompactOptions;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// // Other writers wait for 5 ms at most, about.
+    /// let options = CompactOptions::new().step(1 << 20, Duration::from_millis(5));
+    /// assert!(env.compact(&options, &mut |_, _| true)?.finished);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn step(mut self, bytes: u64, time: Duration) -> CompactOptions {
         (self.step_bytes, self.step_time) = (bytes, time);
         self

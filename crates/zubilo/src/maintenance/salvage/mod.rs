@@ -130,6 +130,24 @@ impl Salvage {
 
     /// The same, of this commit instead of the newest one, and of those before it. A meta page must still name it
     /// ([`Env::stored_commits`](crate::Env::stored_commits)).
+    ///
+    /// ```
+    /// use zubilo::{Env, Salvage};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// env.close()?;
+    /// for commit in Env::stored_commits(path)?.iter().filter_map(|stored| stored.txn) {
+    ///     let found = Salvage::open_at(path, commit)?;
+    ///     println!("{commit}: {} tables, {} pages, {} gaps", found.tables().len(), found.pages(), found.list_gaps());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn open_at(path: impl AsRef<Path>, commit: TxnId) -> Result<Salvage> {
         Salvage::look(Source::open(path.as_ref())?, Some(commit))
     }
@@ -457,6 +475,31 @@ impl SalvagedTable {
     }
 
     /// The table was sorted by a function that the file does not hold.
+    ///
+    /// ```
+    /// use zubilo::{Options, Salvage};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// env.close()?;
+    /// let damaged = Salvage::open(path)?;
+    /// let rescued = Options::new().open(path.with_extension("rescued"))?;
+    /// let mut txn = rescued.write()?;
+    /// for old in damaged.tables() {
+    ///     let mut new = txn.table_or_create_with(&old.name, &old.options())?;
+    ///     damaged.records(old, &mut |key, value| new.put(key, value))?;
+    ///     if old.is_reordered() {
+    ///         println!("{} had an order of its own", old.name.escape_ascii());
+    ///     }
+    /// }
+    /// txn.commit()?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn is_reordered(&self) -> bool {
         let options = &self.desc.options;
         options.order == ORDER_CUSTOM || options.value_order_code() == ORDER_CUSTOM

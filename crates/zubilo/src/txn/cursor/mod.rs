@@ -41,7 +41,7 @@ pub use write::{PutFlags, WriteCursor};
 /// let mut cursor = numbers.cursor()?;
 /// cursor.first()?;
 /// let values = cursor.packed_values()?.expect("values of one size");
-/// assert_eq!((values.len(), values.value_size()), (3, 4));
+/// assert_eq!((values.len(), values.value_size(), values.as_bytes().len()), (3, 4, 12));
 /// assert_eq!(values.iter().next(), Some(&10u32.to_be_bytes()[..]));
 /// # Ok(())
 /// # }
@@ -352,6 +352,29 @@ impl<'t> Cursor<'t> {
 
     /// How the record under this cursor stands to that under another one of the same table, in the
     /// table's order; none when one of them stands on no record (`cursor_compare`).
+    ///
+    /// ```
+    /// use std::cmp::Ordering;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// env.update(|txn| {
+    ///     let mut table = txn.table_or_create("t")?;
+    ///     (0..10u8).try_for_each(|n| table.put([n], "value"))
+    /// })?;
+    /// let read = env.read()?;
+    /// let table = read.table("t")?;
+    /// let (mut low, mut high) = (table.cursor(), table.cursor());
+    /// assert_eq!(low.compare(&high)?, None);
+    /// low.seek([3])?;
+    /// high.seek([7])?;
+    /// assert_eq!(low.compare(&high)?, Some(Ordering::Less));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn compare(&self, other: &Cursor<'_>) -> Result<Option<Ordering>> {
         if self.table() != other.table() {
             return Err(Error::Invalid("the cursors are of different tables"));

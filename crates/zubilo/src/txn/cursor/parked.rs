@@ -155,6 +155,26 @@ impl WriteTable<'_> {
     }
 
     /// The same, to change the table through it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// let mut table = txn.table_or_create("t")?;
+    /// (0..10u8).try_for_each(|n| table.put([n], "value"))?;
+    /// let mut cursor = table.cursor_mut()?;
+    /// cursor.seek([4])?;
+    /// let place = cursor.park()?;
+    /// drop(cursor);
+    /// table.put("another", "change")?;
+    /// assert!(table.resume_mut(&place)?.delete()?);
+    /// assert!(!table.contains_key([4])?);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn resume_mut(&mut self, parked: &ParkedCursor) -> Result<WriteCursor<'_>> {
         self.txn.check()?;
         let id = self.txn.resume_in(self.table, parked)?;
@@ -165,6 +185,30 @@ impl WriteTable<'_> {
 impl WriteTxn {
     /// As [`WriteTxn::open_cursor`], at the place where another cursor stood in this or another
     /// transaction.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// let table = txn.table_id_or_create("t")?;
+    /// for n in 0..10u8 {
+    ///     table.put(&mut txn, [n], "value")?;
+    /// }
+    /// let cursor = txn.open_cursor(table)?;
+    /// txn.cursor(cursor)?.seek([4])?;
+    /// let mut place = txn.cursor(cursor)?.park()?;
+    /// txn.close_cursor(cursor);
+    /// let cursor = txn.resume_cursor(table, &place)?;
+    /// assert_eq!(txn.cursor(cursor)?.next()?.map(|record| record.0), Some(&[5][..]));
+    /// // The memory of a place can be used again.
+    /// place.reset();
+    /// assert_eq!(place.key(), None);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn resume_cursor(&mut self, table: TableId, parked: &ParkedCursor) -> Result<CursorId> {
         let table = self.table_of(table)?;
         self.resume_in(table, parked)

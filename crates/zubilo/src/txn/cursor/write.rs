@@ -232,6 +232,24 @@ impl<'t> WriteCursor<'t> {
     /// Adds many values of `size` bytes each to those of a key, in a table where all have one size
     /// (`MULTIPLE`), and places the cursor on the last one; gives how many were stored before a flag
     /// forbade one.
+    ///
+    /// ```
+    /// use zubilo::{PutFlags, TableOptions};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let options = TableOptions::new().fixed_duplicates();
+    /// let mut txn = env.write()?;
+    /// let mut numbers = txn.table_or_create_with("numbers", &options)?;
+    /// let mut cursor = numbers.cursor_mut()?;
+    /// // Three values of two bytes each.
+    /// assert_eq!(cursor.put_many("key", b"aabbcc", 2, PutFlags::default())?, 3);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn put_many(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -257,6 +275,30 @@ impl<'t> WriteCursor<'t> {
 
     /// Replaces the value under the cursor (`CURRENT`), which stays on it. Where a key can have many
     /// values the new one goes where it belongs, and the cursor with it.
+    ///
+    /// ```
+    /// use zubilo::TableOptions;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let mut txn = env.write()?;
+    /// let mut tags = txn.table_or_create_with("tags", &TableOptions::new().duplicates())?;
+    /// tags.put("rust", "7")?;
+    /// tags.put("rust", "8")?;
+    /// let mut cursor = tags.cursor_mut()?;
+    /// cursor.first()?;
+    /// // Values of a key are sorted: the new one moves, and the cursor with it.
+    /// cursor.put_current("9")?;
+    /// assert_eq!(cursor.prev()?, Some((&b"rust"[..], &b"8"[..])));
+    /// assert!(cursor.delete_key()?);
+    /// drop(cursor);
+    /// assert!(tags.is_empty());
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn put_current(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
         let value = value.as_ref();
         let table = self.table()?;
