@@ -304,7 +304,7 @@ proptest! {
             count_child(&mut fixture.page, i, n);
             fixture.model.insert(i, (key, n));
         }
-        let stranger = if first { vec![b'a'; 960] } else { vec![b'z'; 960] };
+        let stranger = vec![if first { b'a' } else { b'z' }; max_key(4096)];
         fixture.put(stranger, append);
         check(&fixture.order, &fixture.page, &fixture.model);
     }

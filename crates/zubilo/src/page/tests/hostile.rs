@@ -7,7 +7,7 @@ use super::super::packed;
 use super::super::quick::{self, ByteKey, Level, Miss, NumberKey};
 use super::super::row::Rules;
 use super::super::{Branch, HEADER, Kind, Leaf, NewValue, NormBuf, Order, SearchKey, ValueKind};
-use super::super::{branch, header, leaf};
+use super::super::{branch, header, leaf, max_key};
 use super::{key_of, orders};
 
 /// A sane page of a kind, with a handful of entries.
@@ -109,7 +109,7 @@ proptest! {
         for (n, (at, byte)) in damage.into_iter().enumerate() {
             if n % 4 == 3 { other[at] = byte } else { page[at] = byte }
         }
-        let key = key_of(key, 960);
+        let key = key_of(key, max_key(4096));
         read_everything(&page, order, &[key.clone(), key_of(seed, 300)]);
         change_everything(&page, &other, order, args, &key);
     }
@@ -154,7 +154,7 @@ proptest! {
                 page[44..48].copy_from_slice(&8u32.to_le_bytes());
             }
         }
-        let key = key_of(key, 960);
+        let key = key_of(key, max_key(4096));
         let other = pages.pop().unwrap();
         let page = pages.pop().unwrap();
         read_everything(&page, order, std::slice::from_ref(&key));
