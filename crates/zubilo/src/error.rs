@@ -154,6 +154,15 @@ pub enum Error {
     NoNestedLevel,
     /// A callback asked to stop.
     Stopped,
+    /// Changes that do not go on from this copy: take other ones, or make a full copy anew.
+    ForeignChanges {
+        /// The commit that the changes go on from.
+        since: TxnId,
+        /// The commit of the copy, with the changes before these.
+        commit: TxnId,
+        /// Why they do not fit.
+        reason: &'static str,
+    },
 }
 
 impl Error {
@@ -244,6 +253,9 @@ impl Error {
             Error::TxnBroken => Error::TxnBroken,
             Error::NoNestedLevel => Error::NoNestedLevel,
             Error::Stopped => Error::Stopped,
+            Error::ForeignChanges { since, commit, reason } => {
+                Error::ForeignChanges { since: *since, commit: *commit, reason }
+            }
         }
     }
 }
@@ -329,6 +341,10 @@ impl fmt::Display for Error {
                 f.write_str("no nested level is open that was begun here; end only what you began")
             }
             Error::Stopped => f.write_str("stopped by the callback"),
+            Error::ForeignChanges { since, commit, reason } => write!(
+                f,
+                "changes since commit {since} do not fit a copy of commit {commit}: {reason}; make a full copy anew"
+            ),
         }
     }
 }

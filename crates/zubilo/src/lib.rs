@@ -184,6 +184,7 @@ pub use env::slow::{SlowReader, SlowReaderAction};
 pub use error::{Error, Result};
 pub use handle::Env;
 pub use handle::later::Update;
+pub use handle::maintenance::restore;
 pub use maintenance::ScrubReport;
 pub use maintenance::check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
 pub use maintenance::compact::{CompactOptions, CompactReport};

@@ -1,9 +1,10 @@
 //! What is done to a whole store, as its users ask for it.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::ops::RangeBounds;
 use std::path::Path;
 
+use crate::env::options::Options;
 use crate::error::Result;
 use crate::maintenance::check::{self, CheckReport, PageVisit, SpaceInfo};
 use crate::maintenance::compact::{self, CompactOptions, CompactReport};
@@ -95,6 +96,42 @@ impl Env {
         copy::to_writer(&self.here()?.inner, out, compact, progress)
     }
 
+    /// Streams what is new since an older commit, whose number a copy gave: its changes. With such a copy,
+    /// or with it and the changes until then, [`restore`](crate::restore) makes a store of them.
+    ///
+    /// Of the store those parts are read that have changed, and one line of pages beside them: changes of one
+    /// record are a few pages, however large the store. The older commit need not be pinned, nothing
+    /// has to be prepared, and compaction in place only makes the changes longer. The rest is as in
+    /// [`Env::copy_to_writer`]; what is written is verified first.
+    ///
+    /// [`Error::Invalid`](crate::Error::Invalid) if there is no such commit yet.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = |name| dir.path().join(name);
+    /// # fn show(path: impl Fn(&'static str) -> std::path::PathBuf) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path("store"))?;
+    /// let sunday = env.copy_to_path(path("sunday"), false, &mut |_, _| true)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// let mut monday = Vec::new();
+    /// env.copy_changes_to_writer(sunday, &mut monday, &mut |_, _| true)?;
+    ///
+    /// zubilo::restore(path("sunday"), &mut [&mut &monday[..]], path("new"), &mut |_, _| true)?;
+    /// let restored = zubilo::Options::new().open(path("new"))?;
+    /// assert_eq!(restored.read()?.table("t")?.get("key")?, Some(&b"value"[..]));
+    /// # Ok(())
+    /// # }
+    /// # show(path).unwrap();
+    /// ```
+    pub fn copy_changes_to_writer(
+        &self,
+        since: TxnId,
+        out: &mut dyn Write,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<TxnId> {
+        copy::changes_to_writer(&self.here()?.inner, since, out, progress)
+    }
+
     /// Makes the store smaller while it is used: pages are filled, what lies far out in the file is
     /// moved to free places further down, and the tail is cut. The content stays as it is.
     ///
@@ -171,4 +208,32 @@ impl Env {
         let here = self.here().ok()?;
         if here.inner.is_forked() { None } else { here.owner.scrubber.report() }
     }
+}
+
+/// Makes a new store at `to` of a copy, which is not changed, and of the changes since, in their order, each as
+/// [`Env::copy_changes_to_writer`] wrote it. Gives the commit that the store is at.
+///
+/// The copy is one that was not compacted and has not been written to since. Changes that do not go on from it
+/// are [`Error::ForeignChanges`](crate::Error::ForeignChanges); damaged ones are
+/// [`Error::Io`](crate::Error::Io) of the kind `InvalidData`.
+///
+/// All or nothing: the new file is checked as [`Env::check`] does, is on disk when this returns, and gets its
+/// name last. Until then it is called `to` with `-part` added, which a process that was killed leaves behind.
+/// `progress` gets pages done and pages in all, and stops the work by giving false
+/// ([`Error::Stopped`](crate::Error::Stopped)).
+pub fn restore(
+    copy: impl AsRef<Path>,
+    changes: &mut [&mut dyn Read],
+    to: impl AsRef<Path>,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<TxnId> {
+    let copy = Options::new().read_only(true).open(copy)?;
+    let part = copy::Part::create(&copy.inner, to.as_ref())?;
+    let filled = part.fill(&copy.inner, changes, &mut |done, all| progress(done, all * 2));
+    let (txn, end) = filled?;
+    let new = Options::new().read_only(true).lock_file(false).open(part.path())?;
+    new.check(&mut |done, all| progress(end + done.min(all), end + all))?.into_result()?;
+    drop(new);
+    part.finish()?;
+    Ok(txn)
 }

@@ -8,7 +8,7 @@
 mod heirs;
 mod info;
 pub(crate) mod later;
-mod maintenance;
+pub(crate) mod maintenance;
 mod open;
 mod owner;
 pub(crate) mod raw;

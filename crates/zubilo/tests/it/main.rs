@@ -4,6 +4,7 @@ mod common;
 
 mod balance;
 mod chains;
+mod changes;
 mod chosen;
 mod compaction;
 mod compaction_others;

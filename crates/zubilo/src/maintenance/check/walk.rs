@@ -29,10 +29,15 @@ struct TreeWalk<'p, 't> {
     table: u32,
     counted: TreeDesc,
     last_key: Option<&'p [u8]>,
-    tables: Vec<(Vec<u8>, TreeDesc)>,
+    tables: Vec<Named>,
+    /// Birth of the page above the one that is walked through: nothing is younger than what refers to it.
+    birth: u64,
     /// Options of the tree.
     options: TreeOptions,
 }
+
+/// A table's name and descriptor, and the birth of the page that holds them.
+type Named = (Vec<u8>, TreeDesc, u64);
 
 /// Bounds that the separators above a page give its keys, in normal form.
 #[derive(Clone, Default)]
@@ -51,17 +56,17 @@ fn is_above(a: &Fence, b: &Fence) -> bool {
 impl<'p> Walk<'_, 'p> {
     /// The table of tables, then each table.
     pub(super) fn all_tables(&mut self, main: &TreeDesc) -> Result<()> {
-        let tables = self.tree(&[], main)?;
-        for (name, desc) in tables {
+        let tables = self.tree(&[], main, self.report.txn.0)?;
+        for (name, desc, birth) in tables {
             self.report.tables += 1;
             self.report.entries = self.report.entries.saturating_add(desc.entries);
-            self.tree(&name, &desc)?;
+            self.tree(&name, &desc, birth)?;
         }
         Ok(())
     }
 
-    /// One tree; gives the tables whose descriptors it holds.
-    fn tree(&mut self, name: &[u8], desc: &TreeDesc) -> Result<Vec<(Vec<u8>, TreeDesc)>> {
+    /// One tree, whose descriptor is in a page of that birth; gives the tables whose descriptors it holds.
+    fn tree(&mut self, name: &[u8], desc: &TreeDesc, birth: u64) -> Result<Vec<Named>> {
         // Without its comparator a table's order cannot be checked; its pages can.
         let order = desc.options.builtin_order();
         let mut tree = TreeWalk {
@@ -75,6 +80,7 @@ impl<'p> Walk<'_, 'p> {
             },
             last_key: None,
             tables: Vec::new(),
+            birth,
             options: desc.options,
         };
         if desc.depth > 0 {
@@ -126,6 +132,21 @@ impl<'p> Walk<'_, 'p> {
             }
         };
         self.show_page(tree, at, page, level)?;
+        let above = std::mem::replace(&mut tree.birth, header::birth(page));
+        let walked = self.below(tree, at, page, level, fences);
+        tree.birth = above;
+        walked
+    }
+
+    /// What a page leads to.
+    fn below(
+        &mut self,
+        tree: &mut TreeWalk<'p, '_>,
+        at: Ref,
+        page: &'p [u8],
+        level: u8,
+        fences: &Fences,
+    ) -> Result<()> {
         if level > 0 {
             tree.counted.branch_pages += 1;
             self.branch(tree, at, page, level, fences)
@@ -173,6 +194,9 @@ impl<'p> Walk<'_, 'p> {
         }
         if header::table(page) != tree.table {
             return Err("the page belongs to another table".into());
+        }
+        if header::birth(page) > tree.birth {
+            return Err("the page is younger than the one that refers to it".into());
         }
         Ok(page)
     }
@@ -311,7 +335,7 @@ impl<'p> Walk<'_, 'p> {
             ValueKind::Run if !duplicates => self.run(tree, entry.value)?,
             ValueKind::Tree if is_main => {
                 let desc = TreeDesc::from_bytes(entry.value)?;
-                tree.tables.push((entry.key.to_vec(), desc));
+                tree.tables.push((entry.key.to_vec(), desc, tree.birth));
             }
             ValueKind::Inline if !duplicates => {}
             ValueKind::Inline => {
@@ -352,7 +376,7 @@ impl<'p> Walk<'_, 'p> {
         }
         tree.counted.entries = tree.counted.entries.saturating_add(desc.entries - 1);
         tree.counted.value_pages = tree.counted.value_pages.saturating_add(desc.pages());
-        if let Err(error) = self.tree(tree.name, &desc) {
+        if let Err(error) = self.tree(tree.name, &desc, tree.birth) {
             self.stopped |= matches!(error, Error::Stopped);
         }
         Ok(())
@@ -380,8 +404,7 @@ impl<'p> Walk<'_, 'p> {
             birth: TxnId(run.birth),
         };
         self.stopped |= !(self.visit)(&visited);
-        let bytes =
-            self.snapshot.bytes(run.first, run.len).filter(|_| run.birth <= self.report.txn.0);
+        let bytes = self.snapshot.bytes(run.first, run.len).filter(|_| run.birth <= tree.birth);
         let bytes = bytes.ok_or(Damage("a value run leads outside the store"))?;
         if let Err(damage) = run.verify(bytes) {
             // The run is damaged, not the leaf that names it.

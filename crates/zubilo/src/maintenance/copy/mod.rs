@@ -4,9 +4,13 @@
 //! strictly forward but for the metas, which come first in a stream and last in a file. The
 //! snapshot is pinned meanwhile; by the rule of births and deaths that holds back its own pages
 //! only, however long the copy takes.
+//!
+//! `changes` streams what is new since an older commit, `restore` makes a store of a copy and such streams.
 
+mod changes;
 mod compact;
 mod plain;
+mod restore;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +28,8 @@ use crate::num::TxnId;
 use crate::platform::FileId;
 use crate::tree::build::PageSink;
 use crate::txn::pinned;
+
+pub(crate) use restore::Part;
 
 /// Gets the number of pages done and of all pages; stops the work by giving false.
 type Progress<'p> = &'p mut dyn FnMut(u64, u64) -> bool;
@@ -73,13 +79,28 @@ pub(crate) fn to_writer(
     Ok(txn.id())
 }
 
+/// Streams what is new since commit `since`.
+pub(crate) fn changes_to_writer(
+    env: &Arc<EnvInner>,
+    since: TxnId,
+    out: &mut dyn Write,
+    progress: Progress<'_>,
+) -> Result<TxnId> {
+    let (txn, meta) = pinned(env)?;
+    if since > txn.id() {
+        return Err(Error::Invalid("changes since a commit that there is not yet"));
+    }
+    changes::run(&txn, &plain::meta(meta), since.0, out, progress)?;
+    Ok(txn.id())
+}
+
 /// Makes the file of a copy, with no more rights than those of the store's file.
 fn create(env: &EnvInner, path: &Path) -> io::Result<File> {
     // What another file has that has its name now means nothing.
     let ours = |m: &Metadata| FileId { device: m.dev(), inode: m.ino() } == env.data.id();
     let source = fs::metadata(env.data.path()).ok().filter(ours);
     let mode = source.as_ref().map_or(0o600, MetadataExt::mode) & 0o666 | 0o600;
-    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)?;
     if let Some(source) = source {
         let new = file.metadata()?;
         // To another group the rights mean nothing but what they are for all others.
@@ -117,11 +138,16 @@ fn copy_to_file(
     file.seek(SeekFrom::Start(0)).map_err(io("write"))?;
     file.write_all(&meta_pages(&meta)).map_err(io("write"))?;
     file.sync_all().map_err(io("flush"))?;
+    flush_directory(path)?;
+    Ok(txn.id())
+}
+
+/// Flushes the directory of a new file.
+fn flush_directory(path: &Path) -> Result<()> {
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory)
         .and_then(|d| d.sync_all())
-        .map_err(Error::io_at("flush the directory", directory))?;
-    Ok(txn.id())
+        .map_err(Error::io_at("flush the directory", directory))
 }
 
 /// The meta pages of a copy: the meta and empty ones.
