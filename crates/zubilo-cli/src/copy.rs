@@ -1,15 +1,17 @@
 //! `zubilo copy`: a store of its own from the newest commit, while others go on.
 
-use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use zubilo::Error;
+use zubilo::{Env, Error, TxnId};
 
 use crate::failure::{Code, Done, Failure};
-use crate::interrupt;
-use crate::opening::{CommitArg, ReadArgs};
+use crate::interrupt::{self, Unfinished};
+use crate::opening::{CommitArg, ReadArgs, mode_like};
 use crate::output::{Out, Progress, say, size};
 
 /// Options of `copy`.
@@ -24,6 +26,9 @@ pub(crate) struct CopyArgs {
     /// Leave out free pages and fill the others
     #[arg(short, long)]
     compact: bool,
+    /// Only the changes since this commit, of which there is a copy: `zubilo restore` puts them together
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["compact", "commit"])]
+    since: Option<u64>,
 }
 
 /// Copies the store.
@@ -41,12 +46,17 @@ pub(crate) fn run(args: &CopyArgs) -> Done {
         progress.set_of(done, all);
         !interrupt::came()
     };
-    let copied = if to_stdout {
-        let mut out = Out::new();
-        let copied = env.copy_to_writer(&mut out, args.compact, &mut step);
-        copied.and_then(|txn| out.finish_io().map(|()| txn).map_err(stream_error))
-    } else {
-        env.copy_to_path(&args.to, args.compact, &mut step)
+    let copied = match args.since.map(TxnId) {
+        _ if to_stdout => {
+            let mut out = Out::new();
+            let copied = match args.since.map(TxnId) {
+                Some(since) => env.copy_changes_to_writer(since, &mut out, &mut step),
+                None => env.copy_to_writer(&mut out, args.compact, &mut step),
+            };
+            copied.and_then(|txn| out.finish_io().map(|()| txn).map_err(stream_error))
+        }
+        Some(since) => changes_to_path(&env, &args.store.file(), since, &args.to, &mut step),
+        None => env.copy_to_path(&args.to, args.compact, &mut step),
     };
     drop(progress);
     let txn = copied.map_err(|error| failed(&error))?;
@@ -55,15 +65,51 @@ pub(crate) fn run(args: &CopyArgs) -> Done {
     }
     let what = || format!("look at {}", args.to.display());
     let bytes = std::fs::metadata(&args.to).map_err(|e| Failure::io(what(), &e))?.len();
-    let summary = json!({
+    let mut summary = json!({
         "txn": txn.0,
         "path": args.to.display().to_string(),
         "bytes": bytes,
         "compact": args.compact,
     });
-    let text = format!("commit {txn} copied to {}, {}", args.to.display(), size(bytes));
+    let what = match args.since {
+        Some(since) => {
+            summary["since"] = since.into();
+            format!("changes from commit {since} to {txn}")
+        }
+        None => format!("commit {txn}"),
+    };
+    let text = format!("{what} copied to {}, {}", args.to.display(), size(bytes));
     say(args.store.json, &summary, &text)?;
     Ok(Code::Fine)
+}
+
+/// Writes changes to a new file, all or nothing, with no more rights than those of the store's.
+fn changes_to_path(
+    env: &Env,
+    store: &Path,
+    since: TxnId,
+    to: &Path,
+    step: &mut dyn FnMut(u64, u64) -> bool,
+) -> zubilo::Result<TxnId> {
+    let failed = |op| {
+        let path = Some(Box::new(to.to_path_buf()));
+        move |source| Error::Io { op, path, source }
+    };
+    let mode = std::fs::metadata(store).map_or(0o600, |store| mode_like(&store));
+    let file = File::options().write(true).create_new(true).mode(mode).open(to);
+    let file = file.map_err(failed("create"))?;
+    let _unfinished = Unfinished::new([to.to_path_buf()]);
+    let mut out = BufWriter::new(&file);
+    let copied = env.copy_changes_to_writer(since, &mut out, step).and_then(|txn| {
+        drop(out);
+        file.sync_all().map_err(failed("flush"))?;
+        Ok(txn)
+    });
+    if copied.is_err() {
+        // The error that ended the work says more than one of the removal could.
+        let _ = std::fs::remove_file(to);
+    }
+    copied
 }
 
 fn stream_error(source: io::Error) -> Error {

@@ -30,6 +30,7 @@ mod output;
 mod put;
 mod range;
 mod readers;
+mod restore;
 mod salvage;
 mod scan;
 mod shell;
@@ -95,6 +96,8 @@ enum Command {
     Export(export::ExportArgs),
     /// Copies the store while it is used, to a file or standard output
     Copy(copy::CopyArgs),
+    /// Makes a new store of a copy and of the changes since
+    Restore(restore::RestoreArgs),
     /// Makes the store smaller in its place, while it is used
     Compact(compact::CompactArgs),
     /// Brings out what is still readable of a damaged store
@@ -151,6 +154,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Import(args) => end(import::run(&args), args.store.json, Listener::View),
         Command::Export(args) => end(export::run(&args), args.store.json, Listener::Archive),
         Command::Copy(args) => end(copy::run(&args), args.store.json, Listener::Archive),
+        Command::Restore(args) => end(restore::run(&args), args.store.json, Listener::View),
         Command::Compact(args) => end(compact::run(&args), args.store.json, Listener::View),
         Command::Salvage(args) => end(salvage::run(&args), args.store.json, Listener::Archive),
         Command::Commits(args) => end(commits::run(&args), args.store.json, Listener::View),

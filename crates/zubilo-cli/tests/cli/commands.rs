@@ -246,6 +246,40 @@ fn copy_makes_a_store_of_its_own() {
 }
 
 #[test]
+fn changes_are_copied_and_restored() {
+    let place = Place::new();
+    let store = place.small_store("s");
+    let txn = |shown: &serde_json::Value| shown["txn"].as_u64().unwrap().to_string();
+    let full = run(&["copy", &store, &place.arg("full"), "--json"]).json();
+    run(&["put", &store, "one", "more"]).ok();
+    let monday = ["copy", &store, &place.arg("monday"), "--since", &txn(&full), "--json"];
+    let monday = run(&monday).code(0).json();
+    assert_eq!(keys(&monday), ["bytes", "compact", "path", "since", "txn"]);
+    run(&["put", &store, "two", "more"]).ok();
+    let piped = run(&["copy", &store, "-", "--since", &txn(&monday)]).code(0).out;
+    std::fs::write(place.path("tuesday"), piped).unwrap();
+    run(&["copy", &store, &place.arg("monday"), "--since", "1"]).code(4).says("exist");
+    run(&["copy", &store, &place.arg("n"), "--since", "99999"]).code(4).says("not yet");
+    assert!(!place.path("n").exists());
+    run(&["copy", &store, &place.arg("n"), "--since", "1", "--compact"]).code(2);
+
+    let (full, new) = (place.arg("full"), place.arg("new"));
+    let (monday, tuesday) = (place.arg("monday"), place.arg("tuesday"));
+    run(&["restore", &full, &new, &tuesday]).code(4).says("another commit").says("order");
+    run(&["restore", &full, &new, &full]).code(4).says("something else");
+    run(&["restore", &full, &new, &place.arg("none")]).code(4).says("none");
+    assert!(!place.path("new").exists() && !place.path("new-part").exists());
+    let shown = run(&["restore", &full, &new, &monday, &tuesday, "--json"]).code(0).json();
+    assert_eq!(keys(&shown), ["bytes", "path", "txn"]);
+    assert_eq!(contents(&new), contents(&store));
+    run(&["chk", &new]).ok();
+    run(&["restore", &full, &new, &monday]).code(4).says("exist");
+    assert_eq!(contents(&new), contents(&store));
+    assert!(run(&["restore", &full, &place.arg("as-it-was")]).ok().contains("restored to"));
+    assert_eq!(contents(place.path("as-it-was")), small_model());
+}
+
+#[test]
 fn drop_removes_a_table_or_its_records() {
     let place = Place::new();
     let store = place.small_store("s");
