@@ -282,19 +282,19 @@ impl fmt::Display for Error {
             Error::Corrupted { page, reason } => {
                 write!(f, "page {page} is damaged: {reason}; run `zubilo chk` for the extent")
             }
-            Error::NotAStore { path, found } => {
-                write!(
-                    f,
-                    "{} is not a Zubilo store ({found}); it was left as it is",
-                    path.display()
-                )
-            }
+            Error::NotAStore { path, found } => write!(
+                f,
+                "{} is not a Zubilo store ({found}); it was left as it is",
+                path.display()
+            ),
             Error::Version { found, path } => write!(
                 f,
                 "{}: format version {found} is newer than this library; upgrade it",
                 path.display()
             ),
-            Error::Invalid(what) => f.write_str(what),
+            Error::Invalid(what)
+            | Error::Busy(what)
+            | Error::Incompatible { table: None, reason: what } => f.write_str(what),
             Error::KeyTooLong { len, max } => {
                 write!(f, "a key of {len} bytes is too long; this page size allows {max}")
             }
@@ -312,7 +312,6 @@ impl fmt::Display for Error {
             Error::ReadersFull { slots } => {
                 write!(f, "all {slots} reader slots are taken; end readers or open with more slots")
             }
-            Error::Busy(what) => f.write_str(what),
             Error::Outdated { snapshot, newest } => write!(
                 f,
                 "commit {snapshot} is no longer the newest, {newest} is; read it and decide anew"
@@ -335,7 +334,6 @@ impl fmt::Display for Error {
             Error::Incompatible { table: Some(table), reason } => {
                 write!(f, "table {}: {reason}", Quoted(table))
             }
-            Error::Incompatible { table: None, reason } => f.write_str(reason),
             Error::TxnBroken => f.write_str("an earlier error ended the transaction; abort it"),
             Error::NoNestedLevel => {
                 f.write_str("no nested level is open that was begun here; end only what you began")
