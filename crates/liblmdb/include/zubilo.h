@@ -157,6 +157,17 @@ int mdbx_replace(MDB_txn *txn, MDB_dbi dbi, const MDB_val *key, MDB_val *new_dat
 int zubilo_replace_value(MDB_txn *txn, MDB_dbi dbi, const MDB_val *key, const MDB_val *old_data,
 	const MDB_val *new_data);
 
+/* Looks at records until predicate gives MDBX_RESULT_TRUE, which is then given, with the cursor on that record: at the
+ * one that start_op goes to, and from there on by turn_op, one of the moves to the next record or the one before.
+ * MDBX_RESULT_FALSE goes on, and is given where there is no further record; anything else ends the scan and is given.
+ * MDB_NOTFOUND if start_op finds nothing. The predicate gets key and value where they are in the store, without a
+ * copy, good until it returns or changes something; it may use the cursor and its transaction, not end them. */
+typedef int MDBX_predicate_func(void *context, MDB_val *key, MDB_val *value, void *arg);
+int mdbx_cursor_scan(MDB_cursor *cursor, MDBX_predicate_func *predicate, void *context,
+	MDB_cursor_op start_op, MDB_cursor_op turn_op, void *arg);
+/* The same from a key, or a key and value, that from_op looks for: MDB_SET_RANGE, MDB_GET_BOTH_RANGE and the like. */
+int mdbx_cursor_scan_from(MDB_cursor *cursor, MDBX_predicate_func *predicate, void *context,
+	MDB_cursor_op from_op, MDB_val *from_key, MDB_val *from_value, MDB_cursor_op turn_op, void *arg);
 /* MDBX_RESULT_TRUE when nothing is under the cursor or its last step forward found nothing. */
 int mdbx_cursor_eof(MDB_cursor *cursor);
 /* MDBX_RESULT_TRUE when the cursor stands on the first, or the last record. */

@@ -12,6 +12,11 @@ pub(crate) struct MDB_val {
     pub mv_data: *mut c_void,
 }
 
+impl MDB_val {
+    /// No bytes, nowhere.
+    pub(crate) const NOTHING: MDB_val = MDB_val { mv_size: 0, mv_data: std::ptr::null_mut() };
+}
+
 /// Figures of a table.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]

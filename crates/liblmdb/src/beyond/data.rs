@@ -101,7 +101,7 @@ fn replace(
 }
 
 fn give_nothing(to: *mut MDB_val) {
-    let nothing = MDB_val { mv_size: 0, mv_data: std::ptr::null_mut() };
+    let nothing = MDB_val::NOTHING;
     // SAFETY: by the contract it points to a value; the caller has looked that it is not null.
     unsafe { to.write(nothing) };
 }

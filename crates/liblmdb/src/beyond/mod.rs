@@ -9,6 +9,7 @@ mod log;
 mod look;
 mod options;
 mod park;
+mod scan;
 mod slow;
 mod tables;
 mod user_metadata;

@@ -331,6 +331,32 @@ fn dup_step(cursor: &mut MDB_cursor, txn: &mut MDB_txn, how: u32) -> Result<Foun
     cursor.go(txn, how)
 }
 
+/// Goes from the record that `from` finds by `turn` from record to record, to the first one that is `wanted`; whether
+/// there is one. Both see keys and values where they are. Nothing is borrowed while the program's function runs: it
+/// may use the cursor and its transaction.
+pub(crate) fn scan(
+    cursor: *mut MDB_cursor,
+    from: (c_uint, *mut MDB_val, *mut MDB_val),
+    turn: c_uint,
+    wanted: &mut dyn FnMut(&mut MDB_val, &mut MDB_val) -> Result<bool>,
+) -> Result<bool> {
+    let turns = [op::NEXT, op::NEXT_DUP, op::NEXT_NODUP, op::PREV, op::PREV_DUP, op::PREV_NODUP];
+    if !turns.contains(&turn) {
+        return Err(Code::EINVAL);
+    }
+    let (mut key, mut value) = (MDB_val::NOTHING, MDB_val::NOTHING);
+    get(cursor_of(cursor)?, from.1, from.2, from.0)?;
+    // Not every move gives both.
+    get(cursor_of(cursor)?, &raw mut key, &raw mut value, op::GET_CURRENT)?;
+    while !wanted(&mut key, &mut value)? {
+        match get(cursor_of(cursor)?, &raw mut key, &raw mut value, turn) {
+            Err(Code::NOTFOUND) => return Ok(false),
+            moved => moved?,
+        }
+    }
+    Ok(true)
+}
+
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn mdb_cursor_get(
     cursor: *mut MDB_cursor,

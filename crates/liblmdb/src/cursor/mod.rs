@@ -16,6 +16,7 @@ use zubilo::CursorId;
 use zubilo::raw::{RawAt, RawCursor, RawNote, RawStand, TableRef};
 
 use self::free::FreeList;
+pub(crate) use self::get::scan;
 pub(crate) use self::write::replace_value;
 use crate::abi::{FREE_DBI, MDB_dbi};
 use crate::dbi::Table;

@@ -266,6 +266,105 @@ static void values_of_large_pages(const char *dir)
 	mdb_env_close(env);
 }
 
+/* ---- scans with a predicate ---- */
+
+struct wanted {
+	const char *value;
+	MDB_txn *txn;
+	MDB_dbi dbi;
+	int calls, copies;
+};
+
+/* A value that is wanted; what is seen must be the record itself. */
+static int is_wanted(void *context, MDB_val *key, MDB_val *value, void *arg)
+{
+	struct wanted *wanted = context;
+	MDB_val found;
+	IS(arg == &wanted->calls, 1);
+	OK(mdb_get(wanted->txn, wanted->dbi, key, &found));
+	wanted->copies += found.mv_data != value->mv_data;
+	wanted->calls++;
+	size_t len = strlen(wanted->value);
+	return value->mv_size == len && memcmp(value->mv_data, wanted->value, len) == 0 ? MDBX_RESULT_TRUE : MDBX_RESULT_FALSE;
+}
+
+static int gives_up(void *context, MDB_val *key, MDB_val *value, void *arg)
+{
+	(void)key, (void)value, (void)arg;
+	return ++*(int *)context == 3 ? 88 : MDBX_RESULT_FALSE;
+}
+
+/* Deletes what it is asked about, through the cursor that scans. */
+static int deletes(void *context, MDB_val *key, MDB_val *value, void *arg)
+{
+	(void)key, (void)value, (void)arg;
+	OK(mdb_cursor_del(context, 0));
+	return MDBX_RESULT_FALSE;
+}
+
+static void scans(MDB_env *env)
+{
+	MDB_txn *txn;
+	MDB_dbi dbi, many;
+	MDB_cursor *cursor;
+	MDB_val key, value, from;
+	char name[16];
+	OK(mdb_txn_begin(env, NULL, 0, &txn));
+	OK(mdb_dbi_open(txn, "scanned", MDB_CREATE, &dbi));
+	OK(mdb_dbi_open(txn, "scanned many", MDB_CREATE | MDB_DUPSORT, &many));
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof name, "%04d", i);
+		OK(put(txn, dbi, name, i % 300 == 250 ? "this one" : "another", 0));
+		OK(put(txn, many, "key", name, 0));
+	}
+	OK(mdb_txn_commit(txn));
+	for (int kind = 0; kind < 2; kind++) {
+		OK(mdb_txn_begin(env, NULL, kind == 0 ? MDB_RDONLY : 0, &txn));
+		OK(mdb_cursor_open(txn, dbi, &cursor));
+		struct wanted wanted = { "this one", txn, dbi, 0, 0 };
+		IS(mdbx_cursor_scan(cursor, is_wanted, &wanted, MDB_FIRST, MDB_NEXT, &wanted.calls), MDBX_RESULT_TRUE);
+		IS(wanted.calls, 251);
+		OK(mdb_cursor_get(cursor, &key, &value, MDB_GET_CURRENT));
+		IS(memcmp(key.mv_data, "0250", 4), 0);
+		/* On from there, to the end, and back. */
+		IS(mdbx_cursor_scan(cursor, is_wanted, &wanted, MDB_NEXT, MDB_NEXT, &wanted.calls), MDBX_RESULT_TRUE);
+		IS(wanted.calls, 251 + 300);
+		IS(mdbx_cursor_scan(cursor, is_wanted, &wanted, MDB_LAST, MDB_PREV, &wanted.calls), MDBX_RESULT_TRUE);
+		IS(wanted.calls, 251 + 300 + 150);
+		from = val("0851");
+		IS(mdbx_cursor_scan_from(cursor, is_wanted, &wanted, MDB_SET_RANGE, &from, NULL, MDB_NEXT, &wanted.calls),
+			MDBX_RESULT_FALSE);
+		IS(wanted.calls, 251 + 300 + 150 + 149);
+		IS(wanted.copies, 0);
+		IS(from.mv_size, 4);
+		from = val("2");
+		IS(mdbx_cursor_scan_from(cursor, is_wanted, &wanted, MDB_SET_RANGE, &from, NULL, MDB_NEXT, &wanted.calls),
+			MDB_NOTFOUND);
+		int calls = 0;
+		IS(mdbx_cursor_scan(cursor, gives_up, &calls, MDB_FIRST, MDB_NEXT, NULL), 88);
+		IS(mdbx_cursor_scan(cursor, NULL, NULL, MDB_FIRST, MDB_NEXT, NULL), EINVAL);
+		IS(mdbx_cursor_scan(cursor, gives_up, &calls, MDB_FIRST, MDB_FIRST, NULL), EINVAL);
+		IS(mdbx_cursor_scan(NULL, gives_up, &calls, MDB_FIRST, MDB_NEXT, NULL), EINVAL);
+		mdb_cursor_close(cursor);
+		/* The values of a key. */
+		OK(mdb_cursor_open(txn, many, &cursor));
+		calls = -10000;
+		from = val("key");
+		value = val("0990");
+		IS(mdbx_cursor_scan_from(cursor, gives_up, &calls, MDB_GET_BOTH_RANGE, &from, &value, MDB_NEXT_DUP, NULL),
+			MDBX_RESULT_FALSE);
+		IS(calls, -9990);
+		if (kind == 1) {
+			IS(mdbx_cursor_scan(cursor, deletes, cursor, MDB_FIRST, MDB_NEXT, NULL), MDBX_RESULT_FALSE);
+			MDB_stat stat;
+			OK(mdb_stat(txn, many, &stat));
+			IS(stat.ms_entries, 0);
+		}
+		mdb_cursor_close(cursor);
+		mdb_txn_abort(txn);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	MDB_env *env;
@@ -293,6 +392,7 @@ int main(int argc, char **argv)
 	records(env, plain, many);
 	at_once(env, plain);
 	together(env, plain);
+	scans(env);
 	OK(mdbx_env_close_ex(env, false));
 	IS(mdbx_env_close_ex(NULL, true), EINVAL);
 	values_of_large_pages(argv[1]);
