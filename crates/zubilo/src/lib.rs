@@ -110,6 +110,22 @@
 //! # show(&env).unwrap();
 //! ```
 //!
+//! **A predicate** sees the bytes of the map; nothing is copied:
+//!
+//! ```
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let env = zubilo::Options::new().open(dir.path().join("store")).unwrap();
+//! # env.update(|txn| txn.table_or_create("t")?.put("b", "value")).unwrap();
+//! # fn show(env: &zubilo::Env) -> zubilo::Result<()> {
+//! let read = env.read()?;
+//! let mut records = read.table("t")?.prefix("b");
+//! let long = records.find(|record| record.as_ref().is_ok_and(|(_, value)| value.len() > 4));
+//! assert_eq!(long.transpose()?, Some((&b"b"[..], &b"value"[..])));
+//! # Ok(())
+//! # }
+//! # show(&env).unwrap();
+//! ```
+//!
 //! **A part that may fail** runs in a level of its own, [`WriteTxn::nested`]. **Errors of your own** pass through
 //! [`Env::try_update`]. **In async code** use [`Env::update_async`] and [`ReadTxn::owned_table`]; a read transaction can
 //! be moved between threads. **A backup** of a live store is [`Env::copy_to_path`]. **A long scan** that must not hold pages
