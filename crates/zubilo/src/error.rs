@@ -272,6 +272,15 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
+fn no_such_table(f: &mut fmt::Formatter<'_>, table: Option<&[u8]>) -> fmt::Result {
+    match table {
+        Some(table) => write!(f, "no such table: {}", Quoted(table)),
+        None => f.write_str(
+            "no such table: it was dropped, or it is one of another transaction; open it by its name",
+        ),
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -324,12 +333,7 @@ impl fmt::Display for Error {
                 "a flush failed earlier, nothing more is acknowledged; reopen the store",
             ),
             Error::ReadOnly => f.write_str("opened for reading only"),
-            Error::NoSuchTable { table: Some(table) } => {
-                write!(f, "no such table: {}", Quoted(table))
-            }
-            Error::NoSuchTable { table: None } => f.write_str(
-                "no such table: it was dropped, or it is one of another transaction; open it by its name",
-            ),
+            Error::NoSuchTable { table } => no_such_table(f, table.as_deref()),
             Error::TableExists { table } => write!(f, "the table exists: {}", Quoted(table)),
             Error::Incompatible { table: Some(table), reason } => {
                 write!(f, "table {}: {reason}", Quoted(table))
