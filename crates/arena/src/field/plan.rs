@@ -177,6 +177,8 @@ impl Plan {
         let all = [(0, 2), (0, 4), (0, 8), (2, 1), (2, 2), (4, 4), (1, 4)];
         tasks.extend(self.mixes(if self.scale.whole { &all } else { &all[2..3] }));
         if self.scale.whole {
+            let set = |batch| Work::Insert { batch, fresh: false };
+            tasks.extend([10, 100].map(|n| self.task(format!("SET of {n}"), set(n))));
             tasks.push(self.task("CRUD, 500 a second", Work::Paced { rate: 500 }));
         }
         let stage = self.stage("transactions", Class::Sync, RANDOM);
