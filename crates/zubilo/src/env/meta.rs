@@ -24,7 +24,10 @@ pub(crate) const META_SIZE: usize = 4096;
 pub(crate) const META_COUNT: u64 = 4;
 
 /// Version of the file format.
-pub(crate) const VERSION: u32 = 2;
+const VERSION: u32 = 2;
+/// The same where there is a redo log. Programs that know nothing of one would take the commit before its
+/// records for the newest: they refuse this number.
+const VERSION_WITH_LOG: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"ZUBILO\x1a\n";
 /// What a disk writes as a whole, and what damage mostly takes.
@@ -167,7 +170,8 @@ impl Meta {
         let mut page = Box::new([0u8; META_SIZE]);
         let mut w = Writer(page.as_mut_slice(), 8);
         w.bytes(&MAGIC);
-        w.bytes(&VERSION.to_le_bytes());
+        let version = if self.redo.is_some() { VERSION_WITH_LOG } else { VERSION };
+        w.bytes(&version.to_le_bytes());
         let flags = RedoLog::flags(self.redo.as_ref());
         w.bytes(&[self.page_shift as u8, self.trust as u8, flags, 0]);
         w.bytes(&self.uuid);
@@ -255,8 +259,11 @@ impl Meta {
         if page[8..16] != MAGIC {
             return Err(Damage("no magic number of a store"));
         }
-        if load_u32(page, 16) != Some(VERSION) {
-            return Err(Damage("another format version"));
+        let has_log = page[22] & HAS_REDO != 0;
+        match load_u32(page, 16) {
+            Some(VERSION) if !has_log => {}
+            Some(VERSION_WITH_LOG) if has_log => {}
+            _ => return Err(Damage("another format version")),
         }
         let word = |at: usize| load_u64(page, at).unwrap_or_default();
         let chunk = |at: usize| -> [u8; 16] {
@@ -348,6 +355,19 @@ impl Meta {
     pub(crate) fn version_of(bytes: &[u8]) -> Option<u32> {
         (bytes.get(8..16)? == MAGIC).then(|| load_u32(bytes, 16))?
     }
+
+    /// The format version of a whole meta of a store of such pages, if it is newer than this library. Whatever older
+    /// metas are beside it, they are not the newest commit.
+    pub(crate) fn newer_version(bytes: &[u8], shift: u32) -> Option<u32> {
+        let version = Meta::version_of(bytes).filter(|&v| v > VERSION_WITH_LOG)?;
+        let is_whole = matches!(Meta::read(bytes), Reading::Useless(_));
+        (is_whole && bytes.get(20).is_some_and(|&b| u32::from(b) == shift)).then_some(version)
+    }
+
+    /// Whether this library reads and writes stores of a version.
+    pub(crate) fn is_known(version: u32) -> bool {
+        matches!(version, VERSION | VERSION_WITH_LOG)
+    }
 }
 
 /// The checksum over all of an encoded meta.
@@ -409,7 +429,7 @@ fn ends_inside(page: &Page, i: usize) -> bool {
 
 /// Whether a first sector, whole or not, is of a store of this version.
 fn has_magic(page: &Page) -> bool {
-    page[8..16] == MAGIC && load_u32(page, 16) == Some(VERSION)
+    page[8..16] == MAGIC && load_u32(page, 16).is_some_and(Meta::is_known)
 }
 
 /// The commit that the first sector of a damaged meta names.
@@ -531,6 +551,29 @@ mod tests {
         ] {
             assert!(of(bad).is_err(), "{bad:?}");
         }
+    }
+
+    /// A program that knows no redo log refuses a meta that names one; one without has the old number.
+    #[test]
+    fn the_version_tells_of_a_redo_log() {
+        let with = Meta { redo: Some(redo_log()), ..sample() }.encode();
+        let without = sample().encode();
+        assert_eq!(Meta::version_of(with.as_slice()), Some(VERSION_WITH_LOG));
+        assert_eq!(Meta::version_of(without.as_slice()), Some(VERSION));
+        for (page, wrong) in [(&with, VERSION), (&without, VERSION_WITH_LOG)] {
+            assert_eq!(Meta::newer_version(page.as_slice(), 12), None);
+            let mut page = page.clone();
+            page[16..20].copy_from_slice(&wrong.to_le_bytes());
+            seal_meta(page.as_mut_slice());
+            assert_eq!(Meta::decode(page.as_slice()), Err(Damage("another format version")));
+        }
+        let mut newer = with;
+        newer[16..20].copy_from_slice(&(VERSION_WITH_LOG + 1).to_le_bytes());
+        // As it is cut off or damaged, it says nothing.
+        assert_eq!(Meta::newer_version(newer.as_slice(), 12), None);
+        seal_meta(newer.as_mut_slice());
+        assert_eq!(Meta::newer_version(newer.as_slice(), 12), Some(VERSION_WITH_LOG + 1));
+        assert_eq!(Meta::newer_version(newer.as_slice(), 13), None);
     }
 
     fn full() -> Meta {

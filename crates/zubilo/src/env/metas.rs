@@ -17,7 +17,7 @@ use crate::sync::{Ordering, fence};
 
 use super::Root;
 use super::info::DamagedMeta;
-use super::meta::{META_COUNT, META_SIZE, Meta, Reading, Trust, VERSION, seal_of};
+use super::meta::{META_COUNT, META_SIZE, Meta, Reading, Trust, seal_of};
 
 /// The words that describe the slots.
 const SLOT_WORDS: [Word; META_COUNT as usize] = Word::META_SLOTS;
@@ -384,6 +384,9 @@ pub(crate) fn read(data: &dyn DataFile) -> Result<Found> {
         for i in 0..META_COUNT {
             let Some(page) = bytes(data, len, i, shift) else { continue };
             version = version.or(Meta::version_of(&page));
+            if let Some(newer) = Meta::newer_version(&page, shift) {
+                return Ok(Found::Version(newer));
+            }
             if let Ok(meta) = Meta::decode(&page)
                 && meta.page_shift == shift
             {
@@ -398,7 +401,7 @@ pub(crate) fn read(data: &dyn DataFile) -> Result<Found> {
     }
     Ok(match version {
         _ if is_residue(data, len) => Found::Nothing,
-        Some(VERSION) => Found::Damaged,
+        Some(version) if Meta::is_known(version) => Found::Damaged,
         Some(version) => Found::Version(version),
         None if data.is_fixed() => Found::Foreign(
             "a device that is not blank: to make it a store, set its first and its last MiB to zeros",
