@@ -94,6 +94,7 @@ fn to_value(report: &CheckReport) -> Value {
         "branch_pages": report.branch_pages,
         "run_pages": report.run_pages,
         "free_space_log_pages": report.free_space_log_pages,
+        "redo_log_pages": report.redo_log_pages,
         "free_pages": report.free_pages,
         "retired_pages": report.retired_pages,
         "problems": report.problems.iter().map(problem).collect::<Vec<_>>(),
@@ -118,8 +119,12 @@ fn show(report: &CheckReport) -> String {
             format!("{}{more} problems; {RESTORE}", count(n as u64))
         }
     };
+    let redo_log = match report.redo_log_pages {
+        0 => String::new(),
+        pages => format!("{} of the redo log, ", count(pages)),
+    };
     let pages = format!(
-        "{}: 4 metas, {} leaves, {} branches, {} of large values, {} of the free-space log, {} free, {} held back",
+        "{}: 4 metas, {} leaves, {} branches, {} of large values, {} of the free-space log, {redo_log}{} free, {} held back",
         count(report.pages),
         count(report.leaf_pages),
         count(report.branch_pages),

@@ -78,6 +78,7 @@ impl Figures {
             "free_bytes": self.bytes(space.free_pages),
             "retired_bytes": self.bytes(space.retired_pages),
             "free_space_log_bytes": self.bytes(space.free_space_log_pages),
+            "redo_log_bytes": self.bytes(space.redo_log_pages),
             "tail_bytes": self.tail(),
             "geometry": {
                 "lower": geometry.lower,
@@ -90,6 +91,14 @@ impl Figures {
             "tables": self.tables.iter()
                 .map(|t| tables::to_value(t, info.page_size)).collect::<Vec<_>>(),
         })
+    }
+
+    fn logs(&self) -> String {
+        let free_space = size(self.bytes(self.space.free_space_log_pages));
+        match self.space.redo_log_pages {
+            0 => free_space,
+            pages => format!("{free_space}; redo log {}", size(self.bytes(pages))),
+        }
     }
 
     fn show(&self) -> String {
@@ -114,7 +123,7 @@ impl Figures {
                 "held back",
                 format!("{} by readers or the last flush", size(self.bytes(space.retired_pages))),
             ),
-            ("free-space log", size(self.bytes(space.free_space_log_pages))),
+            ("free-space log", self.logs()),
             ("geometry", self.geometry()),
             ("readers", format!("{} of {}", info.readers.len(), info.max_readers)),
         ])];

@@ -12,6 +12,7 @@ pub(super) enum Kind {
     Leaf,
     Large,
     Log,
+    Redo,
     Held,
     Free,
     /// After the last page ever used.
@@ -21,13 +22,14 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const COUNT: usize = 9;
+    pub(super) const COUNT: usize = 10;
     pub(super) const ALL: [Kind; Kind::COUNT] = [
         Kind::Meta,
         Kind::Branch,
         Kind::Leaf,
         Kind::Large,
         Kind::Log,
+        Kind::Redo,
         Kind::Held,
         Kind::Free,
         Kind::Tail,
@@ -41,6 +43,7 @@ impl Kind {
             Kind::Leaf => "leaf",
             Kind::Large => "large value",
             Kind::Log => "free-space log",
+            Kind::Redo => "redo log",
             Kind::Held => "held back",
             Kind::Free => "free",
             Kind::Tail => "never used",
@@ -56,6 +59,7 @@ impl Kind {
             Kind::Leaf => 'l',
             Kind::Large => 'v',
             Kind::Log => 'F',
+            Kind::Redo => 'R',
             Kind::Held => 'h',
             Kind::Free => '.',
             Kind::Tail => '_',
@@ -65,7 +69,10 @@ impl Kind {
 
     /// Whether somebody's records are in it.
     pub(super) fn is_used(self) -> bool {
-        matches!(self, Kind::Meta | Kind::Branch | Kind::Leaf | Kind::Large | Kind::Log)
+        matches!(
+            self,
+            Kind::Meta | Kind::Branch | Kind::Leaf | Kind::Large | Kind::Log | Kind::Redo
+        )
     }
 
     fn of(kind: PageKind) -> Kind {
@@ -74,6 +81,7 @@ impl Kind {
             PageKind::Leaf => Kind::Leaf,
             PageKind::Run => Kind::Large,
             PageKind::FreeSpaceLog => Kind::Log,
+            PageKind::RedoLog => Kind::Redo,
             PageKind::Free => Kind::Free,
             PageKind::Retired => Kind::Held,
             _ => Kind::Unknown,

@@ -7,10 +7,10 @@ use zubilo::{Options, PageKind, TableOptions};
 
 use crate::harness::{Place, contents, run, run_with};
 
-/// A store with tables, large values, free and held pages.
+/// A store with tables, large values, free and held pages, and a redo log.
 fn varied(place: &Place) -> (String, zubilo::Env) {
     let store = place.arg("s");
-    let env = Options::new().open(&store).unwrap();
+    let env = Options::new().redo_log(64 << 10).open(&store).unwrap();
     let mut txn = env.write().unwrap();
     for name in ["a", "b"] {
         let mut table = txn.table_or_create(name).unwrap();
@@ -44,6 +44,7 @@ fn every_page_is_on_the_map() {
             PageKind::Leaf => "leaf",
             PageKind::Run => "large value",
             PageKind::FreeSpaceLog => "free-space log",
+            PageKind::RedoLog => "redo log",
             PageKind::Free => "free",
             PageKind::Retired => "held back",
             other => panic!("{other:?}"),

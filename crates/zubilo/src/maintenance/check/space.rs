@@ -34,6 +34,9 @@ pub struct SpaceInfo {
     pub retired_pages: u64,
     /// Pages of the free-space log itself.
     pub free_space_log_pages: u64,
+    /// Pages of the redo log.
+    #[doc(hidden)]
+    pub redo_log_pages: u64,
 }
 
 /// How much of the file is free.
@@ -48,6 +51,7 @@ pub(crate) fn space(env: &Arc<EnvInner>) -> Result<SpaceInfo> {
     space.for_each_free(&mut |extent| info.free_pages += extent.count);
     space.for_each_retired(&mut |retired| info.retired_pages += retired.count);
     info.free_space_log_pages = log.pages();
+    info.redo_log_pages = meta.redo.map_or(0, |log| log.pages(meta.page_shift));
     Ok(info)
 }
 
@@ -58,7 +62,7 @@ mod tests {
     #[test]
     fn agrees_with_the_full_check() {
         let dir = tempfile::tempdir().unwrap();
-        let env = Options::new().open(dir.path().join("space")).unwrap();
+        let env = Options::new().redo_log(1 << 16).open(dir.path().join("space")).unwrap();
         let mut reader = None;
         for round in 0..40u32 {
             let mut txn = env.write().unwrap();
@@ -77,8 +81,10 @@ mod tests {
             assert_eq!(space.free_pages, check.free_pages);
             assert_eq!(space.retired_pages, check.retired_pages);
             assert_eq!(space.free_space_log_pages, check.free_space_log_pages);
+            assert_eq!(space.redo_log_pages, check.redo_log_pages);
         }
         assert!(reader.as_ref().is_some_and(|r| r.lag() > 0));
+        assert_eq!(env.space().unwrap().redo_log_pages, 16);
         assert!(env.space().unwrap().retired_pages > 0, "the reader holds pages back");
     }
 }
