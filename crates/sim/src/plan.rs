@@ -394,6 +394,8 @@ fn log_plans() -> Vec<Plan> {
             dirty_limit: 24 << 10,
             ..base("log-spill", Shape { changes: 40, value: 400, ..large })
         },
+        Plan { writable: true, ..base("log-map", large) },
+        Plan { writable: true, ..twist("log-map-kills", Twist::Kills) },
         twist("log-mixed", Twist::Reopens),
         twist("log-kills", Twist::Kills),
         twist("log-interleaved", Twist::Interleaved),

@@ -325,6 +325,8 @@ pub(crate) enum Variant {
     Calls,
     /// With a redo log.
     Log,
+    /// With a redo log; what is not flushed is written through a writable map.
+    LogMap,
     /// Through the C interface of LMDB, from a library loaded at run time.
     Foreign,
     /// SQLite's rollback journal.
@@ -357,6 +359,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     entry("zubilo", "Zubilo, Rust API"),
     entry("zubilo-calls", "Zubilo, Rust API, no writable map"),
     entry("zubilo-log", "Zubilo, Rust API, redo log of 8 MiB (experimental)"),
+    entry("zubilo-log-map", "Zubilo, Rust API, redo log and writable map (experimental)"),
     entry("zubilo-c", "Zubilo through LMDB's C interface"),
     entry("lmdb", "LMDB"),
     entry("lmdb-map", "LMDB, writable map"),
@@ -383,6 +386,7 @@ macro_rules! with_engine {
             "zubilo" => Some($serve::<peers::zubilo::Zubilo>(Variant::Plain, $($arg),*)),
             "zubilo-calls" => Some($serve::<peers::zubilo::Zubilo>(Variant::Calls, $($arg),*)),
             "zubilo-log" => Some($serve::<peers::zubilo::Zubilo>(Variant::Log, $($arg),*)),
+            "zubilo-log-map" => Some($serve::<peers::zubilo::Zubilo>(Variant::LogMap, $($arg),*)),
             "zubilo-c" => Some($serve::<peers::lmdb::Lmdb>(Variant::Foreign, $($arg),*)),
             "lmdb" => Some($serve::<peers::lmdb::Lmdb>(Variant::Plain, $($arg),*)),
             "lmdb-map" => Some($serve::<peers::lmdb::Lmdb>(Variant::Map, $($arg),*)),

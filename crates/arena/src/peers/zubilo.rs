@@ -51,13 +51,13 @@ impl Engine for Zubilo {
             let reason = "where flushes follow, pages are written by calls anyway: see zubilo";
             return Err(Fault::Absent(reason.into()));
         }
-        let log = variant == Variant::Log;
+        let log = matches!(variant, Variant::Log | Variant::LogMap);
         if log && class != Class::Sync {
             return Err(Fault::Absent("only durable commits go to the redo log".into()));
         }
         let mut options = Options::new().durability(durability);
         if log {
-            options = options.redo_log(8 << 20);
+            options = options.redo_log(8 << 20).writable_map(variant == Variant::LogMap);
         }
         if calls {
             options = options.writable_map(false);
@@ -75,6 +75,7 @@ impl Engine for Zubilo {
                 match variant {
                     Variant::Calls => ", no writable map",
                     Variant::Log => ", redo log of 8 MiB",
+                    Variant::LogMap => ", redo log of 8 MiB, writable map",
                     _ => "",
                 }
             ),

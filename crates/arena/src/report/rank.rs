@@ -9,7 +9,7 @@ use crate::spec::{Class, Work};
 /// The entry that is ranked.
 const OURS: &str = "zubilo";
 /// Other entries of Zubilo: not part of the field.
-const FAMILY: [&str; 4] = [OURS, "zubilo-calls", "zubilo-log", "zubilo-c"];
+const FAMILY: [&str; 5] = [OURS, "zubilo-calls", "zubilo-log", "zubilo-log-map", "zubilo-c"];
 /// Those whose files are compressed; they have no part in comparisons of space.
 const COMPRESSING: [&str; 1] = ["sled"];
 

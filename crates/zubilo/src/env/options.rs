@@ -543,7 +543,8 @@ impl Options {
     /// Experimental. With a number of bytes, commits with [`Durability::Sync`] append what they changed to a
     /// log of this length inside the file, where that is less than their pages, and flush only that. The file
     /// gets the log with the next commit, and keeps it; another length than it has is not minded. 0, the
-    /// default: nothing is appended.
+    /// default: nothing is appended. With [`Options::writable_map`] the pages of such commits are stored through
+    /// the map.
     #[doc(hidden)]
     pub fn redo_log(mut self, bytes: u64) -> Options {
         self.redo_log = bytes;

@@ -202,7 +202,7 @@ impl<'t> Settled<'t> {
         txn.catalogue.place(&mut writeback)?;
         let mut placed = writeback.finish();
         txn.clock.lap(Part::Layout);
-        let digest = placed.write(&txn.env, &txn.ws, digest)?;
+        let digest = placed.write(&txn.env, &txn.ws, (digest, flushed && txn.env.is_sync()))?;
         txn.clock.lap(Part::Write);
         Ok((extents, digest))
     }

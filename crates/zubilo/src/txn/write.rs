@@ -464,7 +464,7 @@ impl WriteTxn {
         let mut writeback = Writeback::new(&mut self.ws, allocated)?;
         self.catalogue.place_below_roots(&mut writeback)?;
         let mut placed = writeback.finish();
-        placed.write(&self.env, &self.ws, false)?;
+        placed.write(&self.env, &self.ws, (false, self.env.is_sync()))?;
         Ok(placed)
     }
 }

@@ -296,16 +296,16 @@ pub(super) struct Placed {
 
 impl Placed {
     /// Hands all pages to the kernel, or copies them through the writable map, in ascending
-    /// order. With `digest`, gives the checksum over all of them.
+    /// order. With `digest`, gives the checksum over all of them; `flushed` says whether a flush follows.
     pub(super) fn write(
         &mut self,
         env: &EnvInner,
         ws: &Workspace,
-        digest: bool,
+        (digest, flushed): (bool, bool),
     ) -> Result<Option<u64>> {
         self.contents.sort_unstable_by_key(|(first, _)| *first);
         let mut hasher = digest.then(XxHash3_64::new);
-        let mut batch = Batch::new(env, self.contents.len())?;
+        let mut batch = Batch::new(env, self.contents.len(), flushed)?;
         for (first, content) in &self.contents {
             let bytes = match content {
                 Content::Page(slot) => ws.arena().page(*slot),
@@ -381,10 +381,10 @@ struct Batch<'w> {
 
 impl<'w> Batch<'w> {
     /// For about so many slices.
-    fn new(env: &'w EnvInner, slices: usize) -> Result<Batch<'w>> {
+    fn new(env: &'w EnvInner, slices: usize, flushed: bool) -> Result<Batch<'w>> {
         let data = env.data.as_ref();
         let slices = with_room(slices).ok_or_else(no_list)?;
-        Ok(Batch { data, map: env.map_to_write(), start: 0, end: 0, slices })
+        Ok(Batch { data, map: env.map_to_write(flushed), start: 0, end: 0, slices })
     }
 
     fn add(&mut self, at: u64, bytes: &'w [u8]) -> Result<()> {
@@ -423,7 +423,7 @@ impl<'w> Batch<'w> {
 /// Writes bytes of their own to allocated pages, padded with zeros to whole pages.
 pub(super) fn write_padded(env: &EnvInner, first: u64, bytes: &[u8]) -> Result<()> {
     let pad = padding(bytes.len(), env.page_size());
-    let mut batch = Batch::new(env, 2)?;
+    let mut batch = Batch::new(env, 2, env.is_sync())?;
     batch.add(first << env.shift, bytes)?;
     if !pad.is_empty() {
         batch.add((first << env.shift) + bytes.len() as u64, pad)?;

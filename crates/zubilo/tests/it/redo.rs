@@ -8,12 +8,19 @@ use std::path::{Path, PathBuf};
 
 use zubilo::{CompactOptions, Durability, Env, Options, TableOptions, TxnId};
 
+use support::Rng;
+
 use crate::common::{Records, check, fresh, rng};
 
 const RING: u64 = 64 << 10;
 
 fn logged() -> Options {
     Options::new().redo_log(RING)
+}
+
+/// With calls for the pages, and with stores through a map.
+fn both_ways() -> [Options; 2] {
+    [logged(), logged().writable_map(true)]
 }
 
 /// A store with some records on disk and an empty log.
@@ -53,8 +60,12 @@ fn records(env: &Env, table: &str) -> Records {
 
 #[test]
 fn acknowledged_commits_are_made_anew() {
+    both_ways().into_iter().for_each(fifty_are_made_anew);
+}
+
+fn fifty_are_made_anew(options: Options) {
     let (_dir, path) = fresh();
-    let env = store(&path, logged());
+    let env = store(&path, options);
     let on_disk = env.info().unwrap().steady;
     for i in 0..50u32 {
         let mut write = env.write().unwrap();
@@ -159,9 +170,13 @@ fn what_cannot_be_logged_is_flushed() {
 /// The ring is gone round many times; at any moment all that was acknowledged is there.
 #[test]
 fn a_short_ring_serves_many_commits() {
-    let (_dir, path) = fresh();
-    let env = store(&path, logged());
     let mut rng = rng();
+    both_ways().into_iter().for_each(|options| many_commits(&options, &mut rng));
+}
+
+fn many_commits(options: &Options, rng: &mut Rng) {
+    let (_dir, path) = fresh();
+    let env = store(&path, options.clone());
     let mut flushed = 0;
     for i in 0..1500 {
         let len = rng.below(900) as usize;
@@ -171,7 +186,7 @@ fn a_short_ring_serves_many_commits() {
         assert!(env.info().unwrap().steady >= before);
         if rng.one_in(60) {
             let image = cut(&path, &format!("image-{i}"));
-            let found = logged().open(&image).unwrap();
+            let found = options.clone().open(&image).unwrap();
             assert_eq!(found.info().unwrap().newest, txn);
             assert_eq!(records(&found, "t"), records(&env, "t"));
             check(&found, "image");
@@ -230,6 +245,59 @@ fn compaction_gives_the_pages_back() {
     assert_eq!(env.check(&mut |_, _| true).unwrap().redo_log_pages, RING / 4096);
 }
 
+/// A program of before the redo log must not take the commit before the records for the newest.
+#[test]
+fn older_programs_refuse_a_store_with_a_log() {
+    let (_dir, path) = fresh();
+    let versions = |path: &Path| -> Vec<u8> {
+        let file = fs::read(path).unwrap();
+        let metas = file.chunks(4096).take(4).filter(|page| page[8..14] == *b"ZUBILO");
+        metas.map(|page| page[16]).collect()
+    };
+    let env = store(&path, Options::new());
+    assert!(versions(&path).iter().all(|&v| v == 2));
+    drop(env);
+    let env = logged().open(&path).unwrap();
+    for i in 0..8 {
+        put(&env, i, b"value");
+    }
+    env.sync().unwrap();
+    for i in 0..8 {
+        put(&env, i, b"value");
+    }
+    assert!(versions(&path).iter().all(|&v| v == 3), "{:?}", versions(&path));
+    drop(env);
+    // Of a version that is still to come this one refuses too, although older metas are beside it.
+    let mut file = fs::read(&path).unwrap();
+    let newest = (0..4)
+        .max_by_key(|i| u64::from_le_bytes(file[i * 4096 + 56..][..8].try_into().unwrap()))
+        .unwrap();
+    file[newest * 4096 + 16] = 4;
+    seal(&mut file[newest * 4096..][..4096]);
+    fs::write(&path, file).unwrap();
+    let refused = logged().open(&path).unwrap_err();
+    assert!(matches!(refused, zubilo::Error::Version { found: 4, .. }), "{refused}");
+}
+
+/// Makes the checksums of a meta right: those of its sectors, their parity, and what binds them.
+fn seal(meta: &mut [u8]) {
+    let sum = |bytes: &[u8]| twox_hash::XxHash3_64::oneshot(bytes).to_le_bytes();
+    for sector in meta.chunks_mut(512).skip(1).take(6) {
+        let seal = sum(&sector[..504]);
+        sector[504..].copy_from_slice(&seal);
+    }
+    let seals = (1..7).flat_map(|i| meta[i * 512 + 504..][..8].to_vec());
+    let bound: Vec<u8> = meta[8..504].iter().copied().chain(seals).collect();
+    meta[..8].copy_from_slice(&sum(&bound));
+    let first = sum(&meta[..504]);
+    meta[504..512].copy_from_slice(&first);
+    for i in 0..504 {
+        meta[7 * 512 + i] = (0..7).fold(0, |parity, sector| parity ^ meta[sector * 512 + i]);
+    }
+    let parity = sum(&meta[7 * 512..][..504]);
+    meta[7 * 512 + 504..].copy_from_slice(&parity);
+}
+
 /// A copy is the snapshot, whatever the log has after it.
 #[test]
 fn copies_have_an_empty_log() {
@@ -276,11 +344,17 @@ fn figures() {
     let dir = std::env::var_os("DIR").map_or_else(std::env::temp_dir, PathBuf::from);
     let dir = tempfile::tempdir_in(dir).unwrap();
     let mut rng = rng();
-    let ways = [("pages", 0), ("log of 1 MiB", 1 << 20), ("log of 8 MiB", 8 << 20)];
+    let ways = [
+        ("pages", 0, false),
+        ("log of 1 MiB", 1 << 20, false),
+        ("log of 8 MiB", 8 << 20, false),
+        ("log and map", 8 << 20, true),
+    ];
     let stores: Vec<Env> = ways
         .iter()
-        .map(|(name, bytes)| {
-            let env = Options::new().redo_log(*bytes).open(dir.path().join(name)).unwrap();
+        .map(|(name, bytes, map)| {
+            let options = Options::new().redo_log(*bytes).writable_map(*map);
+            let env = options.open(dir.path().join(name)).unwrap();
             let mut write = env.write().unwrap();
             let mut table = write.create_table("t", TableOptions::new()).unwrap();
             (0..100_000u32).for_each(|i| table.put(i.to_be_bytes(), [7; 100]).unwrap());
@@ -303,7 +377,7 @@ fn figures() {
             *cpu += after.1 - before.1;
         }
     }
-    for ((name, _), env) in ways.iter().zip(stores) {
+    for ((name, ..), env) in ways.iter().zip(stores) {
         // Nothing is closed in order: the next open makes anew what is in the log.
         let info = env.info().unwrap();
         let count = info.newest.0 - info.steady.0;
@@ -315,7 +389,7 @@ fn figures() {
         println!("{name:12} after a power cut {count} commits are made anew in {took} us");
         drop(found);
     }
-    for ((name, _), (mut times, bytes, cpu)) in ways.iter().zip(all) {
+    for ((name, ..), (mut times, bytes, cpu)) in ways.iter().zip(all) {
         times.sort_unstable();
         let (count, at) =
             (times.len() as u64, |part: usize| times[times.len() * part / 1000] / 1000);
