@@ -3,9 +3,9 @@
 STEPS_PASSED=0
 STEPS_FAILED=()
 
-# limit COMMAND...: runs a program for at most half an hour, so that what hangs is seen to hang.
+# limit COMMAND...: runs a program for at most three quarters of an hour, so that what hangs is seen to hang.
 limit() {
-    timeout --verbose 1800 "$@"
+    timeout --verbose 2700 "$@"
 }
 
 # install_packages PACKAGE...: by apt-get. Another one that runs at the same time is waited for: apt-get
