@@ -49,7 +49,7 @@
 //! * `"tuple"`: the same bytes, noted as the tuple that has them, so that a table of such tuples is one of these.
 //!   Keys take `"fields"`, unless they say so, and `"tuple"`.
 //! * `"postcard"`: by serde, as [`Postcard`] does. Notes the names of fields or variants.
-//! * `"aligned"`: plain data read in place, as [`Aligned`] does. Notes the names of fields.
+//! * `"aligned"`: plain data read in place, as `Aligned` does. Notes the names of fields.
 //!
 //! A table whose fields were noted under other names, or in another order, is refused as one of other types is.
 //! A variant is stored as its position, so new ones come last.
