@@ -277,7 +277,7 @@ fn damaged_changes_are_refused() {
     assert_eq!(apply(&full, &[&good], &to).unwrap(), env.read().unwrap().id());
 }
 
-/// The callback ends both, and a stopped one leaves nothing.
+/// The callback ends both at any of its calls, and a stopped one leaves nothing.
 #[test]
 fn both_stop_when_asked() {
     let mut rng = rng();
@@ -291,8 +291,19 @@ fn both_stop_when_asked() {
     assert!(matches!(stopped, Err(Error::Stopped)));
     let part = changes(&env, since);
     let to = dir.path().join("new");
-    let mut reader = &part[..];
-    let stopped = restore(&full, &mut [&mut reader], &to, &mut |_, _| false);
-    assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
-    assert!(!to.exists() && !dir.path().join("new-part").exists());
+    let stopped_after = |calls: u64| {
+        let (mut left, mut reader) = (calls, &part[..]);
+        restore(&full, &mut [&mut reader], &to, &mut |done, all| {
+            assert!(done <= all, "{done} of {all}");
+            left = left.saturating_sub(1);
+            left > 0
+        })
+    };
+    let mut calls = 1;
+    while let Err(stopped) = stopped_after(calls) {
+        assert!(matches!(stopped, Error::Stopped), "{stopped}");
+        assert!(!to.exists() && !dir.path().join("new-part").exists());
+        calls += 1;
+    }
+    assert!(calls > 4, "called {calls} times while it copied, applied and checked");
 }

@@ -75,7 +75,7 @@ impl Part {
         plain::run(&txn, &meta, &mut sink, progress)?;
         for stream in changes {
             let stream = Stream { input: *stream, sum: XxHash3_64::new(), since: 0 };
-            meta = self.apply(&meta, stream)?;
+            meta = self.apply(&meta, stream, progress)?;
         }
         let io = |op| Error::io_at(op, &self.path);
         if let Some(log) = &meta.redo {
@@ -107,9 +107,13 @@ impl Part {
         flush_directory(&self.to)
     }
 
-    fn apply(&self, meta: &Meta, mut changes: Stream<'_>) -> Result<Meta> {
+    fn apply(&self, meta: &Meta, mut changes: Stream<'_>, progress: Progress<'_>) -> Result<Meta> {
         let new = changes.begin(meta)?;
         loop {
+            // How long a stream is nobody knows: there is no more progress to show, but work to stop.
+            if !progress(meta.end, meta.end) {
+                return Err(Error::Stopped);
+            }
             let sum = changes.sum.finish();
             match changes.block()? {
                 [PAGES, first, count] => self.take(&mut changes, &new, first, count)?,
