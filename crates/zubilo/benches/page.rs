@@ -14,7 +14,7 @@ mod num;
 #[allow(dead_code, unused_imports)]
 #[path = "../src/page/mod.rs"]
 mod page;
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code, unfulfilled_lint_expectations, unreachable_pub, unused_imports)]
 #[path = "../src/planted.rs"]
 mod planted;
 
