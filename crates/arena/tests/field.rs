@@ -121,7 +121,7 @@ fn recorded(dir: &Path) {
 #[test]
 fn threads_and_large_values_of_the_whole_plan() {
     let dir = tempfile::tempdir().unwrap();
-    for (stage, rows) in [("transactions", 46), ("values of 8 MiB", 2)] {
+    for (stage, rows) in [("transactions", 48), ("values of 8 MiB", 2)] {
         let share = ["full", "--scale", "0.001", "--engines", "zubilo,lmdb,redb,fjall"];
         let (_, report, _) = arena(dir.path(), &[&share[..], &["--stage", stage]].concat());
         let stages = report["stages"].as_array().unwrap();

@@ -360,7 +360,7 @@ pub(super) mod tests {
             }
             let sum = |at: usize| cells.iter().map(|c| c.kinds[at]).sum::<u64>();
             let sums: Vec<_> = (0..Kind::COUNT).map(sum).collect();
-            assert_eq!(sums, [4, 1, 6, 8, 0, 0, 0, 8, 3]);
+            assert_eq!(sums, [4, 1, 6, 8, 0, 0, 0, 0, 8, 3]);
             assert_eq!(sums, map.totals());
             assert_eq!(cells.iter().map(|c| c.resident).sum::<u64>(), 15);
         }
