@@ -188,8 +188,8 @@ impl Writing {
     #[inline]
     pub(crate) fn table(&mut self, index: i64) -> Result<WriteTable<'_>, Failure> {
         let id = usize::try_from(index).ok().and_then(|index| self.tables.get(index));
-        let id =
-            (*id.ok_or(Failure::Foreign)?).ok_or(Failure::Engine(zubilo::Error::NoSuchTable { table: None }))?;
+        let id = (*id.ok_or(Failure::Foreign)?)
+            .ok_or(Failure::Engine(zubilo::Error::NoSuchTable { table: None }))?;
         Ok(self.txn()?.at(id)?)
     }
 
