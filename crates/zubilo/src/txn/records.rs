@@ -8,18 +8,25 @@ use crate::tree::desc::ORDER_INTEGER;
 use crate::tree::insert::{Put, last_key, put, put_run};
 use crate::tree::range::Bounds;
 use crate::tree::values::last_value;
-use crate::tree::{lookup, pairs, remove, remove_range};
+use crate::tree::{TreeOptions, lookup, pairs, remove, remove_range};
 
 use super::catalogue::{TableRef, check_key};
 use super::table::{count_of_key, has_pair};
 use super::write::WriteTxn;
 
+/// Whether keys of this table can be like this one.
+#[inline(always)]
+fn check_kind_of_key(options: TreeOptions, key: &[u8]) -> Result<()> {
+    if options.order == ORDER_INTEGER && !matches!(key.len(), 4 | 8) {
+        return Err(Error::Invalid("a table of integer keys takes keys of 4 or 8 bytes"));
+    }
+    Ok(())
+}
+
 impl WriteTxn {
     /// Whether a table can have this key.
     fn check_key_of(&self, table: TableRef, key: &[u8]) -> Result<()> {
-        if self.tree(table)?.desc.options.order == ORDER_INTEGER && !matches!(key.len(), 4 | 8) {
-            return Err(Error::Invalid("a table of integer keys takes keys of 4 or 8 bytes"));
-        }
+        check_kind_of_key(self.tree(table)?.desc.options, key)?;
         check_key(&self.ws, key)
     }
 
@@ -68,12 +75,17 @@ impl WriteTxn {
         value: &[u8],
         overwrite: bool,
     ) -> Result<bool> {
-        self.check_key_of(table, key)?;
-        if self.tree(table)?.desc.options.has_duplicates() {
+        let tree = self.tree(table)?;
+        let (options, is_custom) = (tree.desc.options, tree.order.is_custom());
+        check_kind_of_key(options, key)?;
+        check_key(&self.ws, key)?;
+        if options.has_duplicates() {
             return self.put_first(table, key, value, overwrite);
         }
         self.change(table)?;
-        if self.is_large(table, key, value.len())? {
+        // Asked for here: a table has to be found for the answer only where equal keys may differ in length.
+        let key_len = if is_custom { self.key_len(table, key, value.len())? } else { key.len() };
+        if key_len + value.len() > page::max_inline(self.ws.page_size()) {
             let stored = self.put_large(table, key, value, overwrite)?;
             self.note(table, stored.then_some(Op::Put(key, value)));
             return Ok(stored);

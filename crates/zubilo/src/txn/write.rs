@@ -425,7 +425,7 @@ impl WriteTxn {
 
     /// To be called before a table's tree is changed: cursors note their records, the tree is saved for the
     /// running nested level and gets a new version, and pages are spilled if memory is short.
-    #[inline]
+    #[inline(always)]
     pub(super) fn change(&mut self, table: TableRef) -> Result<()> {
         self.check()?;
         self.notes.changing();
