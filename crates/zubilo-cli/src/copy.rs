@@ -26,8 +26,8 @@ pub(crate) struct CopyArgs {
     /// Leave out free pages and fill the others
     #[arg(short, long)]
     compact: bool,
-    /// Only the changes since this commit, of which there is a copy: `zubilo restore` puts them together
-    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["compact", "commit"])]
+    /// Experimental: only the changes since this commit, of which there is a copy
+    #[arg(long, value_name = "COMMIT", hide = true, conflicts_with_all = ["compact", "commit"])]
     since: Option<u64>,
 }
 

@@ -200,6 +200,7 @@ pub use env::slow::{SlowReader, SlowReaderAction};
 pub use error::{Error, Result};
 pub use handle::Env;
 pub use handle::later::Update;
+#[doc(hidden)]
 pub use handle::maintenance::restore;
 pub use maintenance::ScrubReport;
 pub use maintenance::check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};

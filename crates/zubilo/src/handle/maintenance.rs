@@ -96,7 +96,7 @@ impl Env {
         copy::to_writer(&self.here()?.inner, out, compact, progress)
     }
 
-    /// Streams what is new since an older commit, whose number a copy gave: its changes. With such a copy,
+    /// Experimental. Streams what is new since an older commit, whose number a copy gave: its changes. With such a copy,
     /// or with it and the changes until then, [`restore`](crate::restore) makes a store of them.
     ///
     /// Of the store those parts are read that have changed, and one line of pages beside them: changes of one
@@ -105,6 +105,10 @@ impl Env {
     /// [`Env::copy_to_writer`]; what is written is verified first.
     ///
     /// [`Error::Invalid`](crate::Error::Invalid) if there is no such commit yet.
+    ///
+    /// Not shown yet because of histories that part: after a power cut with weak commits, or after going back to an older
+    /// commit, numbers are used again. A copy of a commit that was lost so, and changes since the one that got its
+    /// number, may fit by chance, and the store made of them would hold some values of the lost commit.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -123,6 +127,7 @@ impl Env {
     /// # }
     /// # show(path).unwrap();
     /// ```
+    #[doc(hidden)]
     pub fn copy_changes_to_writer(
         &self,
         since: TxnId,
@@ -210,7 +215,7 @@ impl Env {
     }
 }
 
-/// Makes a new store at `to` of a copy, which is not changed, and of the changes since, in their order, each as
+/// Experimental. Makes a new store at `to` of a copy, which is not changed, and of the changes since, in their order, each as
 /// [`Env::copy_changes_to_writer`] wrote it. Gives the commit that the store is at.
 ///
 /// The copy is one that was not compacted and has not been written to since. Changes that do not go on from it
@@ -221,6 +226,7 @@ impl Env {
 /// name last. Until then it is called `to` with `-part` added, which a process that was killed leaves behind.
 /// `progress` gets pages done and pages in all, and stops the work by giving false
 /// ([`Error::Stopped`](crate::Error::Stopped)).
+#[doc(hidden)]
 pub fn restore(
     copy: impl AsRef<Path>,
     changes: &mut [&mut dyn Read],

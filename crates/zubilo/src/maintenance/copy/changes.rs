@@ -5,8 +5,9 @@
 //! is younger than the page: where the walk comes to one that the older commit had already, it turns back. Of
 //! such a page the stream has the checksum. Whoever applies the stream compares it with the copy's page.
 //! Together with the rule that nothing is younger than what refers to it, which the check knows, this
-//! proves that the whole tree below is the one that was meant: a page there that another history has
-//! overwritten is younger than its parent.
+//! proves that the whole tree below is the one that was meant: a page there that a later commit has
+//! overwritten is younger than its parent. It proves it for one history. Where commit numbers were used again a
+//! page of the other history may be no younger: for that pages lack the name of the open that wrote them.
 //!
 //! Layout, numbers little-endian: [`MAGIC`], the version, zeros, the older commit, the meta of the newer one as
 //! the file has it; then blocks of a kind, a page and a number, each 8 bytes: [`PAGES`], followed by so many
@@ -115,12 +116,12 @@ impl Walk<'_, '_> {
 
     fn page(&mut self, tree: &TreeDesc, at: Ref, level: u8) -> Result<()> {
         let page = self.snapshot.page(at)?;
+        // Verified: what is in the stream cannot be taken back.
+        header::verify(page, at.0).map_err(at.damaged())?;
         if header::birth(page) <= self.since {
             self.count(at.0, 1)?;
             return self.out.block(SAME, at.0, header::checksum(page));
         }
-        // Verified: what is in the stream cannot be taken back.
-        header::verify(page, at.0).map_err(at.damaged())?;
         self.extent(at.0, page.len() as u64)?;
         match Node::on_level(page, level).map_err(at.damaged())? {
             Node::Branch(branch) => self.branch(tree, at, &branch, level),
@@ -147,7 +148,11 @@ impl Walk<'_, '_> {
                     self.tree(&tree_of(&self.snapshot, at, entry.value)?)?;
                 }
                 ValueKind::Tree if tree.table == 0 => {
-                    self.tree(&*Located::new(at, TreeDesc::from_bytes(entry.value))?)?;
+                    let desc = *Located::new(at, TreeDesc::from_bytes(entry.value))?;
+                    if desc.table == 0 {
+                        return Err(damaged(at.0, "a table that claims to be the table of tables"));
+                    }
+                    self.tree(&desc)?;
                 }
                 ValueKind::Tree => {
                     return Err(damaged(at.0, "a kind of value that this table cannot hold"));
