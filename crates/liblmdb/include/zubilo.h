@@ -79,7 +79,7 @@ int mdbx_env_close_ex(MDB_env *env, bool dont_sync);
 /* Asked when what a transaction changes does not fit the map and a reader, of any process, keeps
  * pages from being used again, before MDB_MAP_FULL is given. laggard is the snapshot of the oldest
  * reader, gap how many commits it is behind, space the bytes that are held back, retry how often it
- * was asked before for this change. It may wait, tell the reader, or end it; not use txn.
+ * was asked before for this change. It may wait, signal the reader, or end it; not use txn.
  * Gives: negative, nothing can be done; 0, look again; 1, the reader's transaction was ended; 2, its
  * process was. At the end there is one call with a negative retry, minus the number of calls. */
 typedef int MDBX_hsr_func(const MDB_env *env, const MDB_txn *txn, pid_t pid, uint64_t tid,
@@ -264,7 +264,7 @@ int zubilo_txn_park(MDB_txn *txn);
 /* Goes on with the same snapshot. If others have expired it: with refresh it goes on with the newest one, as after
  * mdb_txn_renew; else this gives MDB_BAD_TXN, and the transaction is as after mdb_txn_reset. */
 int zubilo_txn_unpark(MDB_txn *txn, bool refresh);
-/* Expires the reader that zubilo_readers has told of so. EBUSY if it is not parked, MDB_NOTFOUND if there is none. */
+/* Expires the reader that zubilo_readers has shown so. EBUSY if it is not parked, MDB_NOTFOUND if there is none. */
 int zubilo_reader_expire(MDB_env *env, pid_t pid, uint64_t tid, uint64_t txnid);
 
 /* Kinds of pages. */

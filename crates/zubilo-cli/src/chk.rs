@@ -7,7 +7,7 @@ use zubilo::{CheckReport, Error, PROBLEMS_MAX, Problem, TxnId};
 use crate::encoding::{escape, to_json};
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::interrupt;
-use crate::opening::{CommitArg, ReadArgs, tell_untrusted};
+use crate::opening::{CommitArg, ReadArgs, untrusted_text};
 use crate::output::{Out, Progress, count, pairs, records};
 
 /// Options of `chk`.
@@ -70,7 +70,7 @@ fn print(args: &ChkArgs, report: &CheckReport, untrusted: Option<TxnId>, is_ok: 
         }
         out.line(&show(report))?;
         if let Some(txn) = untrusted {
-            out.line(&format!("note: {}", tell_untrusted(txn)))?;
+            out.line(&format!("note: {}", untrusted_text(txn)))?;
         }
     }
     out.finish()

@@ -124,7 +124,7 @@ fn go_back(args: &CommitsArgs, txn: TxnId) -> Done {
     let options = Options::new().at_commit(txn).discard_newer(true);
     let opened = options.open(args.store.file()).and_then(Env::close);
     opened.map_err(|error| Failure::store(what, &error))?;
-    let told = json!({ "txn": txn.0 });
-    say(args.store.json, &told, &format!("commit {txn} is the newest one now"))?;
+    let summary = json!({ "txn": txn.0 });
+    say(args.store.json, &summary, &format!("commit {txn} is the newest one now"))?;
     Ok(Code::Fine)
 }

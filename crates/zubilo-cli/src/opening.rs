@@ -257,7 +257,7 @@ impl StoreArgs {
     /// Says so if the store holds a commit that is not trusted: records may be missing.
     fn noted(&self, env: Env) -> Done<Env> {
         if let Some(txn) = env.info().doing("read the figures")?.untrusted {
-            note(self.json, &tell_untrusted(txn));
+            note(self.json, &untrusted_text(txn));
         }
         Ok(env)
     }
@@ -406,7 +406,7 @@ pub(crate) fn one_byte(text: &str) -> Result<u8, String> {
 }
 
 /// What there is to say about a commit that is in the file and not trusted.
-pub(crate) fn tell_untrusted(txn: TxnId) -> String {
+pub(crate) fn untrusted_text(txn: TxnId) -> String {
     format!(
         "the file holds a newer commit, {txn}, that is not trusted: it was cut off before it was \
          acknowledged, or it is damaged. If it should be there, restore from a copy or try \

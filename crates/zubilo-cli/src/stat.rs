@@ -6,7 +6,7 @@ use zubilo::{EnvInfo, SpaceInfo};
 
 use crate::encoding::hex;
 use crate::failure::{Code, Doing, Done};
-use crate::opening::{ReadArgs, tell_untrusted};
+use crate::opening::{ReadArgs, untrusted_text};
 use crate::output::{Out, count, pairs, size, table};
 use crate::tables::{self, Named};
 
@@ -136,7 +136,7 @@ impl Figures {
             }
             parts.push(readers.trim_fmt());
         }
-        parts.extend(info.untrusted.map(|txn| format!("note: {}", tell_untrusted(txn))));
+        parts.extend(info.untrusted.map(|txn| format!("note: {}", untrusted_text(txn))));
         match self.tables.is_empty() {
             true => parts.push("no tables".into()),
             false => parts.push(tables::show(&self.tables, info.page_size)),

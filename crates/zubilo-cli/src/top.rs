@@ -80,7 +80,7 @@ struct View {
     /// A reader to be expired.
     wish: Option<ReaderInfo>,
     /// What came of the last wish.
-    told: String,
+    outcome: String,
 }
 
 /// Shows the store until a key or Ctrl-C ends it.
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &TopArgs) -> Done {
         paused: false,
         scroll: 0,
         wish: None,
-        told: String::new(),
+        outcome: String::new(),
     };
     if args.store.json {
         return as_lines(args, &env, &mut view);
@@ -270,7 +270,7 @@ impl View {
     fn act(&mut self, env: &Env) {
         let Some(reader) = self.wish.take() else { return };
         let who = format!("reader of process {}, thread {}", reader.pid, reader.thread);
-        self.told = match env.expire_reader(&reader) {
+        self.outcome = match env.expire_reader(&reader) {
             Ok(true) => format!("{who} expired"),
             Ok(false) => format!("{who} is not parked, so it stays"),
             Err(error) => format!("{who}: {error}"),

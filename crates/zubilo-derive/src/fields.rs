@@ -1,4 +1,4 @@
-//! The codec that stores field by field, in the order of the declaration: all fields but the last tell their own
+//! The codec that stores field by field, in the order of the declaration: all fields but the last know their own
 //! end, as the parts of a tuple do, the last one takes the rest. An enum begins with a byte for the variant's
 //! position. So the bytes sort as the derived `Ord` does.
 

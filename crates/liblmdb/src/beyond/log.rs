@@ -60,7 +60,7 @@ pub(crate) fn pass_on(level: Level, message: Arguments<'_>) {
 }
 
 /// The same, be it that the function wants less; without one to the standard error output.
-pub(crate) fn tell_anyway(level: Level, message: Arguments<'_>) {
+pub(crate) fn show_anyway(level: Level, message: Arguments<'_>) {
     match logger() {
         Some(logger) => call(logger, number_of(level), message),
         None => eprintln!("liblmdb on Zubilo: {message}"),

@@ -19,7 +19,7 @@ use std::ffi::c_int;
 
 use crate::errors::{Code, Result};
 
-pub(crate) use self::log::tell_anyway;
+pub(crate) use self::log::show_anyway;
 pub(crate) use self::options::Extra;
 pub(crate) use self::slow::{Slow, make_room};
 

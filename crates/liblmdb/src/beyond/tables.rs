@@ -177,9 +177,9 @@ pub(super) unsafe extern "C" fn zubilo_range_split(
         for key in &cuts {
             let key = MDB_val { mv_size: key.len(), mv_data: key.as_ptr().cast_mut().cast() };
             // SAFETY: the program gave function and context for this; the key lives for the call.
-            let told = unsafe { cut(context, &raw const key) };
-            if told != 0 {
-                return Err(Code(told));
+            let answer = unsafe { cut(context, &raw const key) };
+            if answer != 0 {
+                return Err(Code(answer));
             }
         }
         Ok(())

@@ -19,10 +19,10 @@ fn how(wait: c_int) -> WarmUp {
 }
 
 /// What the program's number stopped gives that number.
-fn ended(result: zubilo::Result<u64>, told: c_int) -> Result<()> {
-    match (result, told) {
+fn ended(result: zubilo::Result<u64>, answer: c_int) -> Result<()> {
+    match (result, answer) {
         (Ok(_), _) => Ok(()),
-        (Err(_), told) if told != 0 => Err(Code(told)),
+        (Err(_), answer) if answer != 0 => Err(Code(answer)),
         (Err(error), _) => Err(error.into()),
     }
 }
@@ -35,10 +35,10 @@ pub(super) unsafe extern "C" fn zubilo_warm_up(
     context: *mut c_void,
 ) -> c_int {
     entry(env, || {
-        let mut told = 0;
+        let mut answer = 0;
         let store = &env_of(env)?.newest()?.store;
-        let warmed = store.warm_up(how(wait), &mut go_on(progress, context, &mut told));
-        ended(warmed, told)
+        let warmed = store.warm_up(how(wait), &mut go_on(progress, context, &mut answer));
+        ended(warmed, answer)
     })
 }
 
@@ -59,12 +59,12 @@ pub(super) unsafe extern "C" fn zubilo_warm_up_range(
         let (Work::Read(read), Some(Table::Read(table))) = (&this.work, known) else {
             return Err(Code::EINVAL);
         };
-        let mut told = 0;
+        let mut answer = 0;
         let store = &this.env()?.opened()?.store;
-        let mut progress = go_on(progress, context, &mut told);
+        let mut progress = go_on(progress, context, &mut answer);
         let warmed = store.raw_warm_up(read, table, range(from, to)?, how(wait), &mut progress);
         drop(progress);
-        ended(warmed, told)
+        ended(warmed, answer)
     })
 }
 

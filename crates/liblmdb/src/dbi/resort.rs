@@ -13,7 +13,7 @@ use zubilo::Level;
 use zubilo::raw::{Named, RawCompare, TableInfo, TableRef};
 
 use crate::abi::MDB_dbi;
-use crate::beyond::tell_anyway;
+use crate::beyond::show_anyway;
 use crate::compare::{self, Functions};
 use crate::cursor::Walker;
 use crate::errors::Result;
@@ -69,7 +69,7 @@ impl MDB_txn {
         let room = i64::try_from((pages + pages / 4 + 16) * page).unwrap_or(i64::MAX);
         let report = |what| {
             let name = name.escape_ascii();
-            tell_anyway(Level::Warn, format_args!("the table {name} keeps its order: {what}"));
+            show_anyway(Level::Warn, format_args!("the table {name} keeps its order: {what}"));
         };
         if self.writer()?.raw_room() < room {
             report("the map has no room for it twice; the program's comparison is not used");

@@ -25,7 +25,7 @@ use lmdb_import::{Error as ImportError, How, Import};
 use zubilo::{Env, Geometry, Level, Options, VerifyReads};
 
 use crate::abi::MAX_KEY;
-use crate::beyond::tell_anyway;
+use crate::beyond::show_anyway;
 use crate::errors::{Code, Result};
 
 const VARIABLE: &str = "ZUBILO_CONVERT";
@@ -113,7 +113,7 @@ impl From<ImportError> for Refusal {
 pub(super) fn convert(path: &Path, asked: &Asked) -> Result<()> {
     let failed = |refusal: Refusal| {
         let Refusal { code, cause } = refusal;
-        tell_anyway(
+        show_anyway(
             Level::Error,
             format_args!(
                 "{} was written by the original LMDB and was not converted: {cause}",
@@ -124,7 +124,7 @@ pub(super) fn convert(path: &Path, asked: &Asked) -> Result<()> {
     };
     match wish().map_err(failed)? {
         Wish::Refuse => {
-            tell_anyway(Level::Error, format_args!("{}", Advice(path)));
+            show_anyway(Level::Error, format_args!("{}", Advice(path)));
             Err(Code::VERSION_MISMATCH)
         }
         wish => alone(path, asked, wish).map_err(failed),
@@ -194,7 +194,7 @@ fn alone(given: &Path, asked: &Asked, wish: Wish) -> Result<(), Refusal> {
     conversion.run(asked)?;
     let kept = conversion.kept.as_ref();
     let kept = kept.map(|kept| format!("; the old file is {}", kept.display()));
-    tell_anyway(
+    show_anyway(
         Level::Info,
         format_args!(
             "{} was converted from the original LMDB{}",

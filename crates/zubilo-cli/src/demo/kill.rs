@@ -27,7 +27,7 @@ const COMMITTED: &str = "committed ";
 /// In a writing process: commits durably and reports each commit, until it is killed.
 pub(crate) fn child(path: &Path, places: u32, seed: u64) -> Result<()> {
     let env = Options::new().create(false).open(path)?;
-    let end = process::told_to_end();
+    let end = process::asked_to_end();
     let mut writer = Writer::new(seed, places);
     while !end.load(Ordering::Relaxed) {
         let commit = writer.commit(&env, || process::say(BEGUN))?;

@@ -117,7 +117,7 @@ impl Drop for Worker {
 }
 
 /// In a started process: becomes true when the demonstration wants it to end, or has ended itself.
-pub(crate) fn told_to_end() -> Arc<AtomicBool> {
+pub(crate) fn asked_to_end() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let ended = Arc::clone(&flag);
     thread::spawn(move || {

@@ -67,7 +67,7 @@ impl Seen {
 /// In a reading process: verifies snapshots until asked to end, then reports.
 pub(crate) fn child(path: &Path) -> Result<()> {
     let env = Options::new().read_only(true).create(false).open(path)?;
-    let end = process::told_to_end();
+    let end = process::asked_to_end();
     let mut read = env.read()?;
     process::say("ready")?;
     let mut seen = Seen::default();

@@ -38,9 +38,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     draw_tables(frame, tables, view);
     let paused = if view.paused { "paused   " } else { "" };
     let seconds = view.interval.as_secs_f64();
-    let told = if view.told.is_empty() { String::new() } else { format!("   {}", view.told) };
+    let outcome =
+        if view.outcome.is_empty() { String::new() } else { format!("   {}", view.outcome) };
     let text =
-        format!("{paused}q end   p pause   + - {seconds} s   up down choose   x expire{told}");
+        format!("{paused}q end   p pause   + - {seconds} s   up down choose   x expire{outcome}");
     frame.render_widget(Paragraph::new(text).style(DIM), keys);
 }
 
@@ -229,7 +230,7 @@ mod tests {
             paused: false,
             scroll: 0,
             wish: None,
-            told: String::new(),
+            outcome: String::new(),
         }
     }
 
@@ -301,11 +302,11 @@ mod tests {
         press(&mut view, KeyCode::Down);
         assert_eq!(view.scroll, 1);
         press(&mut view, KeyCode::Char('x'));
-        assert!(view.told.contains("is not parked"), "{}", view.told);
+        assert!(view.outcome.contains("is not parked"), "{}", view.outcome);
         assert!(!parked.is_expired());
         press(&mut view, KeyCode::Up);
         press(&mut view, KeyCode::Char('x'));
-        assert!(view.told.ends_with("expired"), "{}", view.told);
+        assert!(view.outcome.ends_with("expired"), "{}", view.outcome);
         assert!(parked.is_expired());
         assert!(at_work.table("t").unwrap().get("k").unwrap().is_some());
         assert!(shown(&view, 140, 26).contains("expired"));

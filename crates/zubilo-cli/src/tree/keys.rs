@@ -64,8 +64,8 @@ impl Prefixes {
     fn frequent(&self) -> Vec<(&[u8], u64)> {
         let mut parts: Vec<_> = self.parts.iter().map(|(part, n)| (part.as_slice(), *n)).collect();
         parts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-        let telling = |n: u64| n > 1 && n.saturating_mul(50) >= self.number;
-        parts.retain(|(_, n)| telling(*n));
+        let is_frequent = |n: u64| n > 1 && n.saturating_mul(50) >= self.number;
+        parts.retain(|(_, n)| is_frequent(*n));
         parts.truncate(TOLD);
         parts
     }

@@ -132,14 +132,14 @@ pub struct StoredCommit {
     pub page: PageNo,
     /// The commit, where that is known.
     pub txn: Option<TxnId>,
-    /// How much of it is there, as far as the meta tells.
+    /// How much of it is there, as far as the meta shows.
     pub state: CommitState,
     /// Bytes of the file up to the last page that the commit uses.
     pub used_len: u64,
 }
 
-/// What a look at its meta tells of a commit. All but the newest one that is on disk may have lost pages to later
-/// commits: only a full check ([`Env::check`](crate::Env::check)) of a store opened at it tells whether it is whole.
+/// What a look at its meta shows of a commit. All but the newest one that is on disk may have lost pages to later
+/// commits: only a full check ([`Env::check`](crate::Env::check)) of a store opened at it shows whether it is whole.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();

@@ -248,9 +248,9 @@ impl Meta {
                 Some(whole) if lacks_end(page, &whole, i) => decoded(&whole, None),
                 Some(whole) => decoded(&whole, Some(i)),
                 None if ends_inside(page, i) => Reading::Torn,
-                None => Reading::Damaged(1, told_txn(page)),
+                None => Reading::Damaged(1, named_txn(page)),
             },
-            Only::Many(count) => Reading::Damaged(count, told_txn(page)),
+            Only::Many(count) => Reading::Damaged(count, named_txn(page)),
         }
     }
 
@@ -433,7 +433,7 @@ fn has_magic(page: &Page) -> bool {
 }
 
 /// The commit that the first sector of a damaged meta names.
-fn told_txn(page: &Page) -> Option<u64> {
+fn named_txn(page: &Page) -> Option<u64> {
     load_u64(page, 56).filter(|_| page[8..16] == MAGIC && is_whole(sector(page, 0)))
 }
 
