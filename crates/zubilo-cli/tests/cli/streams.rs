@@ -146,7 +146,8 @@ fn a_new_store_that_others_use_stays() {
         let store = place.arg(name);
         let args = ["load", &store, "--create", "-f", "csv"];
         let child = command(&args).stdin(Stdio::piped()).spawn().unwrap();
-        wait_until(|| place.path(name).exists());
+        // The file is there, and empty, before the store is.
+        wait_until(|| Options::new().create(false).open(&store).is_ok());
         let env = Options::new().create(false).open(&store);
         if writes {
             run(&["put", &store, "--create", "k", "v"]).ok();
