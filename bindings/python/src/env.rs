@@ -306,7 +306,7 @@ impl Env {
             drop(handle);
             match env.close() {
                 // Another handle of this store failed before, and told of it.
-                Err(Error::Poisoned) => Ok(()),
+                Err(Error::Poisoned { .. }) => Ok(()),
                 closed => closed,
             }
         })

@@ -56,7 +56,7 @@ pub(crate) fn from_engine(error: zubilo::Error) -> PyErr {
         E::ReadersFull { .. } => "ReadersFullError",
         E::Busy(_) => "BusyError",
         E::Forked => "ForkedError",
-        E::Poisoned => "PoisonedError",
+        E::Poisoned { .. } => "PoisonedError",
         E::ReadOnly => "ReadOnlyError",
         E::NoSuchTable { .. } => "NoSuchTableError",
         E::TableExists { .. } => "TableExistsError",

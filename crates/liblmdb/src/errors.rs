@@ -74,7 +74,7 @@ impl From<Error> for Code {
             Error::MapFull { .. } => Code::MAP_FULL,
             Error::ReadersFull { .. } => Code::READERS_FULL,
             Error::Busy(_) => Code(libc::EBUSY),
-            Error::Forked | Error::Poisoned => Code::PANIC,
+            Error::Forked | Error::Poisoned { .. } => Code::PANIC,
             Error::ReadOnly => Code::EACCES,
             Error::NoSuchTable { .. } => Code::NOTFOUND,
             Error::TableExists { .. } => Code::KEYEXIST,

@@ -259,7 +259,10 @@ fn value(env: &Env) -> zubilo::Result<u8> {
 fn is_clear(error: &Error) -> bool {
     matches!(
         error,
-        Error::Io { .. } | Error::Poisoned | Error::MapFull { .. } | Error::ReadersFull { .. }
+        Error::Io { .. }
+            | Error::Poisoned { .. }
+            | Error::MapFull { .. }
+            | Error::ReadersFull { .. }
     )
 }
 
@@ -311,7 +314,7 @@ fn live(way: &Way, path: &Path, come: &mut Come, case: &str) {
         match commit(open, value_now) {
             Ok(()) => come.acknowledged = value_now,
             Err(error) => {
-                let poisoned = matches!(error, Error::Poisoned);
+                let poisoned = matches!(error, Error::Poisoned { .. });
                 clear(error);
                 match value(open) {
                     Ok(found) => assert_eq!(found, come.acknowledged, "{case}: old data"),

@@ -102,11 +102,15 @@ pub enum Error {
     MapFull {
         /// The upper bound, in bytes.
         limit: u64,
+        /// The store.
+        path: Box<PathBuf>,
     },
     /// All slots of the reader table are taken. End readers or open with more.
     ReadersFull {
         /// Number of slots.
         slots: u32,
+        /// The lock file, which holds the table; none for a store whose table is in memory of this process.
+        path: Option<Box<PathBuf>>,
     },
     /// Another process or transaction holds what this call needs, and waiting was not asked for
     /// or would never end.
@@ -125,7 +129,10 @@ pub enum Error {
     /// [`Options::reopen_after_fork`](crate::Options::reopen_after_fork); transactions never.
     Forked,
     /// An earlier flush failed, so nothing more can be acknowledged. Close and open the store.
-    Poisoned,
+    Poisoned {
+        /// The store.
+        path: Box<PathBuf>,
+    },
     /// The store or transaction was opened for reading only.
     ReadOnly,
     /// No table has this name.
@@ -184,6 +191,12 @@ impl Error {
         Error::NoSuchTable { table: None }
     }
 
+    /// A flush of this store has failed.
+    #[cold]
+    pub(crate) fn poisoned(path: &std::path::Path) -> Error {
+        Error::Poisoned { path: Box::new(path.to_path_buf()) }
+    }
+
     /// What cannot be done with a table.
     pub(crate) const fn incompatible(reason: &'static str) -> Error {
         Error::Incompatible { table: None, reason }
@@ -236,15 +249,17 @@ impl Error {
             Error::KeyTooLong { len, max } => Error::KeyTooLong { len: *len, max: *max },
             Error::ValueTooLong { len, max } => Error::ValueTooLong { len: *len, max: *max },
             Error::ManyValues { values } => Error::ManyValues { values: *values },
-            Error::MapFull { limit } => Error::MapFull { limit: *limit },
-            Error::ReadersFull { slots } => Error::ReadersFull { slots: *slots },
+            Error::MapFull { limit, path } => Error::MapFull { limit: *limit, path: path.clone() },
+            Error::ReadersFull { slots, path } => {
+                Error::ReadersFull { slots: *slots, path: path.clone() }
+            }
             Error::Busy(what) => Error::Busy(what),
             Error::Outdated { snapshot, newest } => {
                 Error::Outdated { snapshot: *snapshot, newest: *newest }
             }
             Error::Expired => Error::Expired,
             Error::Forked => Error::Forked,
-            Error::Poisoned => Error::Poisoned,
+            Error::Poisoned { path } => Error::Poisoned { path: path.clone() },
             Error::ReadOnly => Error::ReadOnly,
             Error::NoSuchTable { table } => Error::NoSuchTable { table: table.clone() },
             Error::TableExists { table } => Error::TableExists { table: table.clone() },
@@ -271,6 +286,14 @@ impl fmt::Display for Quoted<'_> {
             Err(_) => write!(f, "\"{}\"", self.0.escape_ascii()),
         }
     }
+}
+
+fn readers_full(f: &mut fmt::Formatter<'_>, slots: u32, path: Option<&PathBuf>) -> fmt::Result {
+    write!(f, "all {slots} reader slots ")?;
+    if let Some(path) = path {
+        write!(f, "of {} ", path.display())?;
+    }
+    f.write_str("are taken; end readers or open with more slots")
 }
 
 fn no_such_table(f: &mut fmt::Formatter<'_>, table: Option<&[u8]>) -> fmt::Result {
@@ -315,13 +338,12 @@ impl fmt::Display for Error {
             Error::ManyValues { values } => {
                 write!(f, "the key has {values} values; name the one that is meant")
             }
-            Error::MapFull { limit } => write!(
+            Error::MapFull { limit, path } => write!(
                 f,
-                "the store has reached its upper bound of {limit} bytes; raise it or free space"
+                "{} has reached its upper bound of {limit} bytes; raise it or free space",
+                path.display()
             ),
-            Error::ReadersFull { slots } => {
-                write!(f, "all {slots} reader slots are taken; end readers or open with more slots")
-            }
+            Error::ReadersFull { slots, path } => readers_full(f, *slots, path.as_deref()),
             Error::Outdated { snapshot, newest } => write!(
                 f,
                 "commit {snapshot} is no longer the newest, {newest} is; read it and decide anew"
@@ -330,8 +352,10 @@ impl fmt::Display for Error {
                 f.write_str("the read transaction was expired while it was parked; begin a new one")
             }
             Error::Forked => f.write_str("the store was opened before a fork; open it again"),
-            Error::Poisoned => f.write_str(
-                "a flush failed earlier, nothing more is acknowledged; reopen the store",
+            Error::Poisoned { path } => write!(
+                f,
+                "{}: a flush failed earlier, nothing more is acknowledged; reopen the store",
+                path.display()
             ),
             Error::ReadOnly => f.write_str("opened for reading only"),
             Error::NoSuchTable { table } => no_such_table(f, table.as_deref()),

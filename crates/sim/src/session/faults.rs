@@ -27,7 +27,7 @@ pub struct Fault {
 }
 
 fn is_clear(error: &Error) -> bool {
-    matches!(error, Error::Io { .. } | Error::Poisoned | Error::MapFull { .. })
+    matches!(error, Error::Io { .. } | Error::Poisoned { .. } | Error::MapFull { .. })
 }
 
 /// A step in which a call fails.
@@ -71,7 +71,7 @@ impl Session {
     fn recover_from_flush(&mut self) -> Result<(), Failure> {
         self.poisoned = true;
         let refused = |done, what: &str| match done {
-            Err(StepError::Refused(Error::Poisoned)) => Ok(()),
+            Err(StepError::Refused(Error::Poisoned { .. })) => Ok(()),
             Err(StepError::Failed(failure)) => Err(failure),
             Err(StepError::Refused(e)) => {
                 Err(Failure::Misbehaved(format!("{what} after a failed flush: {e}")))

@@ -145,7 +145,7 @@ fn look(shared: &Shared, (slot, meta): (usize, &Meta), rule: &TrustRule<'_>) -> 
 fn go_back(shared: &Shared, (slot, meta): (usize, &Meta), rule: &TrustRule<'_>) -> Result<()> {
     let (data, metas) = (rule.data, rule.metas);
     if shared.was_poisoned_on_this_boot().is_some_and(|steady| meta.txn > steady) {
-        return Err(Error::Poisoned);
+        return Err(Error::poisoned(rule.data.path()));
     }
     if !is_written(rule, meta) {
         return Err(Error::Corrupted {

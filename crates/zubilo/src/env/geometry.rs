@@ -46,7 +46,8 @@ impl EnvInner {
 
     /// The error for a transaction that does not fit.
     pub(crate) fn full(&self, geometry: &StoredGeometry) -> Error {
-        let full = Error::MapFull { limit: self.page_limit(geometry) << self.shift };
+        let limit = self.page_limit(geometry) << self.shift;
+        let full = Error::MapFull { limit, path: Box::new(self.data.path().to_path_buf()) };
         self.log(Level::Warn, format_args!("{full}"));
         full
     }

@@ -202,7 +202,7 @@ impl EnvInner {
         if self.options.read_only {
             return Err(Error::ReadOnly);
         }
-        if self.is_poisoned() { Err(Error::Poisoned) } else { Ok(()) }
+        if self.is_poisoned() { Err(Error::poisoned(self.data.path())) } else { Ok(()) }
     }
 
     pub(crate) fn is_poisoned(&self) -> bool {

@@ -135,7 +135,7 @@ pub(crate) fn recover(env: &Arc<EnvInner>) -> Result<()> {
         ));
     }
     if env.is_poisoned() {
-        return Err(Error::Poisoned);
+        return Err(Error::poisoned(env.data.path()));
     }
     // One flush at the end does for all.
     env.lazy_now.store(true, StdOrdering::Relaxed);

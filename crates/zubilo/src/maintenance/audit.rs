@@ -14,7 +14,7 @@ use super::check;
 pub(super) fn audit(env: &Arc<EnvInner>, txn: TxnId) -> Result<()> {
     let report = match check::run(env, &mut |_, _| true, &mut |_| true) {
         Ok(report) => report,
-        Err(Error::ReadersFull { slots }) => {
+        Err(Error::ReadersFull { slots, .. }) => {
             let why = format_args!("commit {txn} was not audited: {slots} readers are alive");
             env.log(Level::Warn, why);
             return Ok(());

@@ -28,7 +28,7 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64 as LocalAtomicU64;
 use std::time::Duration;
 
@@ -142,6 +142,8 @@ pub(crate) struct Shared {
     region: Region,
     /// Holds this user's locks by being open. `None`: memory of this process alone.
     file: Option<LockFile>,
+    /// Where that file is, for errors.
+    path: Option<Box<PathBuf>>,
     sizes: Sizes,
     /// This user's entry of the process table.
     tag: u64,
@@ -188,6 +190,7 @@ impl Shared {
             .map_err(Error::io_at("lock the lock file", path))?
             .ok_or(Error::Busy("too many processes have the store open"))?;
         let mut shared = Shared::new(entered.region, Some(file), entered.sizes, tag, this);
+        shared.path = Some(Box::new(path.to_path_buf()));
         shared.exclusive = exclusive;
         shared.inherited_poison = entered.inherited_poison;
         shared.knows_steady = entered.knows_steady;
@@ -206,6 +209,7 @@ impl Shared {
         Shared {
             region,
             file,
+            path: None,
             sizes,
             tag,
             this,
@@ -218,6 +222,11 @@ impl Shared {
             last_check_ms: LocalAtomicU64::new(0),
             turn: Turn::default(),
         }
+    }
+
+    #[cold]
+    fn readers_full(&self) -> Error {
+        Error::ReadersFull { slots: self.sizes.readers, path: self.path.clone() }
     }
 
     /// The lock file's own number, and that of this user's entry in it; `None` without one.
@@ -429,7 +438,7 @@ impl Shared {
             .or_else(|| claim(root))
             .or_else(|| if self.clean_dead() > 0 { claim(root) } else { None })
             .or_else(|| reuse(root))
-            .ok_or(Error::ReadersFull { slots: self.sizes.readers })?;
+            .ok_or_else(|| self.readers_full())?;
         slots::set_hint(self.id, slot, thread);
         Ok(slot)
     }
@@ -454,7 +463,7 @@ impl Shared {
         let slot = reuse()
             .or_else(claim)
             .or_else(|| if self.clean_dead() > 0 { claim() } else { None })
-            .ok_or(Error::ReadersFull { slots: self.sizes.readers })?;
+            .ok_or_else(|| self.readers_full())?;
         if let Some(times) = slots.times(id.0, txn) {
             slots.note_times(slot, txn, times);
         }

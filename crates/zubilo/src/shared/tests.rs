@@ -208,7 +208,7 @@ fn all_slots_can_be_used_and_are_used_again() {
     shared.publish(&root(1));
     for _ in 0..3 {
         let ids: Vec<ReaderId> = (0..20).map(|_| shared.begin_read().expect("a slot").0).collect();
-        assert!(matches!(shared.begin_read(), Err(Error::ReadersFull { slots: 20 })));
+        assert!(matches!(shared.begin_read(), Err(Error::ReadersFull { slots: 20, .. })));
         ids.into_iter().for_each(|id| shared.end_read(id));
     }
     // Any thread may end a read, and find the slot again.
@@ -309,7 +309,7 @@ fn a_full_table_is_cleared_of_dead_readers() {
     let shared = first(&path);
     let mut child = start("fill", &path);
     child.hear();
-    assert!(matches!(shared.begin_read(), Err(Error::ReadersFull { slots: 16 })));
+    assert!(matches!(shared.begin_read(), Err(Error::ReadersFull { slots: 16, .. })));
     child.kill();
     shared.begin_read().expect("a slot of the dead");
 }

@@ -29,9 +29,9 @@ impl SpaceWriter {
         let mut asked = Asked::default();
         loop {
             match take(self) {
-                Err(Error::MapFull { limit }) if self.env.options.slow_reader.is_some() => {
+                Err(full @ Error::MapFull { .. }) if self.env.options.slow_reader.is_some() => {
                     if !self.make_room(&mut asked)? {
-                        return Err(Error::MapFull { limit });
+                        return Err(full);
                     }
                 }
                 taken => return taken,

@@ -478,11 +478,11 @@ fn failing_calls(mut rng: Rng) {
         file.heal();
         match &result {
             Ok(_) => fine += 1,
-            Err(Error::Io { .. } | Error::Poisoned) => failed += 1,
+            Err(Error::Io { .. } | Error::Poisoned { .. }) => failed += 1,
             Err(other) => panic!("round {round}: {other:?}"),
         }
         assert!(everything(&env) == before, "round {round}: {result:?}");
-        if matches!(env.write(), Err(Error::Poisoned)) {
+        if matches!(env.write(), Err(Error::Poisoned { .. })) {
             env.close_without_sync();
             env = file.open(options).unwrap();
             assert!(everything(&env) == before, "round {round}: opened again");

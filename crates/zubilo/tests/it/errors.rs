@@ -2,7 +2,7 @@
 
 use zubilo::{Error, KeyOrder, Options, TableOptions};
 
-use crate::common::fresh;
+use crate::common::{fresh, geometry};
 
 fn text<T>(result: Result<T, Error>) -> String {
     result.map(drop).expect_err("it is refused").to_string()
@@ -104,4 +104,26 @@ fn errors_name_the_file_and_the_option_of_an_open() {
         let refused = text(options.open(&path));
         assert!(refused.contains(says), "{refused}");
     }
+}
+
+#[test]
+fn a_full_store_and_a_full_table_of_readers_name_their_files() {
+    let (_dir, path) = fresh();
+    let shown = path.display().to_string();
+    let small = geometry(|g| g.upper = 1 << 20);
+    let env = Options::new().geometry(small).max_readers(16).open(&path).unwrap();
+    let full = text(env.update(|txn| {
+        let mut table = txn.table_or_create("t")?;
+        (0..1000u32).try_for_each(|n| table.put(n.to_be_bytes(), [0; 2000]))
+    }));
+    assert!(full.starts_with(&format!("{shown} has reached its upper bound")), "{full}");
+
+    let mut readers = Vec::new();
+    let none_left = loop {
+        match env.read() {
+            Ok(reader) => readers.push(reader),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(none_left.contains(&format!("reader slots of {shown}-lock are taken")), "{none_left}");
 }

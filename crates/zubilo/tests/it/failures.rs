@@ -50,7 +50,7 @@ fn refused_calls_leave_the_transaction_unharmed() {
 
 /// What a workload may end in when calls of the file fail.
 fn expected(error: &Error) -> bool {
-    matches!(error, Error::Io { .. } | Error::Poisoned | Error::TxnBroken)
+    matches!(error, Error::Io { .. } | Error::Poisoned { .. } | Error::TxnBroken)
 }
 
 /// Random changes that spill; in nested levels as well, some of which fail and are undone.
@@ -125,7 +125,7 @@ fn failing_calls(durability: Durability, base: u64, cases: u64) {
                     failed += 1;
                 }
             }
-            let poisoned = matches!(env.write(), Err(Error::Poisoned));
+            let poisoned = matches!(env.write(), Err(Error::Poisoned { .. }));
             let found = contents(&env.read().unwrap());
             if result.is_ok() {
                 assert!(found == after, "{what}: a commit is not what it should be");

@@ -144,7 +144,7 @@ fn an_error_of_the_commit_reaches_every_closure() {
         let results = together(&env, 4, |n, txn| put(txn, 70 + n, "x"));
         let failed = file.heal();
         assert!(!failed || results.iter().all(|r| matches!(r, Ok(Err(_)))));
-        poisoned |= matches!(env.update(|_| Ok(())), Err(Error::Poisoned));
+        poisoned |= matches!(env.update(|_| Ok(())), Err(Error::Poisoned { .. }));
         if poisoned {
             break;
         }

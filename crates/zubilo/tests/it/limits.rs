@@ -180,7 +180,7 @@ fn readers_are_as_many_as_slots() {
         assert!(readers.len() <= 16);
     };
     match full {
-        Error::ReadersFull { slots } => assert_eq!(slots as usize, readers.len()),
+        Error::ReadersFull { slots, .. } => assert_eq!(slots as usize, readers.len()),
         other => panic!("{other:?}"),
     }
     readers.pop();
@@ -198,7 +198,7 @@ fn a_full_store_goes_on() {
     let mut txn = env.write().unwrap();
     txn.table("t").unwrap().put("large", vec![1; upper as usize]).unwrap();
     match txn.commit() {
-        Err(Error::MapFull { limit }) => assert_eq!(limit, upper),
+        Err(Error::MapFull { limit, .. }) => assert_eq!(limit, upper),
         other => panic!("{other:?}"),
     }
     let mut txn = env.write().unwrap();

@@ -329,7 +329,7 @@ fn closures_never_run(nth: i64, on_drop: impl Fn(&Env) + Sync) -> Option<(u32, u
         ends.iter().filter(|end| end.is_err()).count()
     });
     file.heal();
-    let poisoned = matches!(env.update(|_| Ok(())), Err(Error::Poisoned));
+    let poisoned = matches!(env.update(|_| Ok(())), Err(Error::Poisoned { .. }));
     poisoned.then_some((dropped.into_inner(), panicked as u32))
 }
 

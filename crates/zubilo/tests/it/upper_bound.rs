@@ -23,7 +23,7 @@ fn put_some(txn: &mut WriteTxn, from: u32, count: u32, len: usize) -> Result<()>
 #[track_caller]
 fn assert_full<T>(result: Result<T>) {
     match result {
-        Err(Error::MapFull { limit }) => assert_eq!(limit, BOUND),
+        Err(Error::MapFull { limit, .. }) => assert_eq!(limit, BOUND),
         Err(other) => panic!("another error: {other:?}"),
         Ok(_) => panic!("it fits"),
     }
@@ -183,7 +183,7 @@ fn the_reserved_address_space_is_a_bound_too() {
     let mut txn = env.write().unwrap();
     put_some(&mut txn, 0, 800, 10_000).unwrap();
     match txn.commit() {
-        Err(Error::MapFull { limit }) => assert_eq!(limit, env.info().unwrap().reserved),
+        Err(Error::MapFull { limit, .. }) => assert_eq!(limit, env.info().unwrap().reserved),
         other => panic!("{other:?}"),
     }
     assert_usable(&env, "at the end of the address space");
