@@ -78,7 +78,8 @@ impl Branch {
         }
         txn.commit()?;
         let mut branch = Branch { disk, env, state };
-        for _ in 0..rng.below(3) {
+        // The first commits are made in pages, until no meta is left from before the log.
+        for _ in 0..4 + rng.below(3) {
             branch.commit(rng)?;
         }
         Ok(branch)

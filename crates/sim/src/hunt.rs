@@ -25,7 +25,7 @@ pub enum Planted {
 }
 
 /// A bug, and the workloads that can show it; none for damage of the medium.
-pub const HUNTS: [(Planted, &[&str]); 47] = [
+pub const HUNTS: [(Planted, &[&str]); 50] = [
     (Planted::Disk(Mistake::NotFlushed), &["sync-small"]),
     (Planted::Disk(Mistake::AcknowledgedEarly), &["sync-small"]),
     (Planted::Disk(Mistake::PagesNotFlushed), &["sync-spill"]),
@@ -67,6 +67,9 @@ pub const HUNTS: [(Planted, &[&str]); 47] = [
     (Planted::Engine(Bug::RecordNotWrapped), &["log-laps"]),
     (Planted::Engine(Bug::RingFreedTooEarly), &["log-laps"]),
     (Planted::Engine(Bug::RingNotBooked), &["log-small"]),
+    (Planted::Engine(Bug::OldRingNotPinned), &["ring-switched", "ring-apart"]),
+    (Planted::Engine(Bug::OldRingNotFreed), &["ring-grows"]),
+    (Planted::Engine(Bug::OldMetasLeft), &["log-small"]),
     (Planted::Engine(Bug::ChangesNotLogged), &["log-small"]),
     (Planted::Engine(Bug::UndoneChangesLogged), &["log-small", "log-tables"]),
     (Planted::Engine(Bug::GapInTheLog), &["log-mixed", "log-processes"]),

@@ -93,8 +93,10 @@ pub struct Plan {
     pub page_size: u32,
     /// Memory before a transaction spills.
     pub dirty_limit: u64,
-    /// Bytes of the redo log, if there is to be one.
+    /// Bytes that the redo log may have, if there is to be one.
     pub redo: u64,
+    /// Each open chooses anew whether there is to be a log, and how long it may be.
+    pub switches: bool,
     /// Bounds of the file, if not the default.
     pub geometry: Option<Geometry>,
     /// Transactions.
@@ -149,6 +151,7 @@ fn plain(name: &'static str, mode: Mode, shape: Shape) -> Plan {
         page_size: 4096,
         dirty_limit: 64 << 20,
         redo: 0,
+        switches: false,
         geometry: None,
         shape,
         steps: 40,
@@ -380,7 +383,9 @@ fn log_plans() -> Vec<Plan> {
         base("log-small", SMALL),
         Plan {
             sync_one_in: 3,
-            steps: 6,
+            // The first commits are made in pages, until no meta is left from before the log.
+            steps: 12,
+            warm: 6,
             states: 1500,
             exhaustive: true,
             ..base("log-exhaustive", exhaustive)
@@ -405,6 +410,41 @@ fn log_plans() -> Vec<Plan> {
         Plan { lock_file: true, ..twist("log-two", Twist::Processes) },
         Plan { lock_file: true, ..twist("log-faults", Twist::Faults) },
         Plan { compact_one_in: 8, geometry: Some(tight()), ..base("log-compact", large) },
+    ]
+    .into_iter()
+    .chain(ring_plans())
+    .collect()
+}
+
+/// The ring is exchanged for a longer one, given back and taken anew.
+fn ring_plans() -> Vec<Plan> {
+    let wide = Shape { keys: 900, changes: 24, value: 300, tables: 1, ranges_one_in: 0, ..SMALL };
+    let large = Shape { large_one_in: 6, large: 20_000, keys: 80, ranges_one_in: 30, ..SMALL };
+    let base = |name, shape| Plan {
+        redo: 512 << 10,
+        sync_one_in: 40,
+        steps: 90,
+        states: 200,
+        ..plain(name, Mode::Sync, shape)
+    };
+    let switching = |name, twist| Plan {
+        twist,
+        switches: true,
+        sync_one_in: 12,
+        ..base(name, Shape { keys: 200, value: 300, ranges_one_in: 0, ..SMALL })
+    };
+    vec![
+        base("ring-grows", wide),
+        base("ring-large", large),
+        Plan { writable: true, ..base("ring-map", wide) },
+        Plan { twist: Twist::Kills, ..base("ring-kills", wide) },
+        Plan { twist: Twist::Hostile, ..base("ring-hostile", wide) },
+        Plan { twist: Twist::Faults, lock_file: true, ..base("ring-faults", wide) },
+        Plan { twist: Twist::Processes, lock_file: true, ..base("ring-two", wide) },
+        Plan { geometry: Some(tight()), compact_one_in: 12, ..base("ring-compact", wide) },
+        switching("ring-switched", Twist::Reopens),
+        Plan { writable: true, ..switching("ring-switched-map", Twist::Reopens) },
+        Plan { lock_file: true, ..switching("ring-apart", Twist::Processes) },
     ]
 }
 

@@ -53,6 +53,37 @@ impl Outcome {
     }
 }
 
+/// Where a system begins that was restarted, and found the commits up to `found`.
+fn restarted(replay: &Replay<'_>, image: Vec<u8>, found: u64) -> Start {
+    Start {
+        durable: image,
+        doomed: Default::default(),
+        exists: true,
+        durable_txn: found,
+        acked_txn: found,
+        attempted: replay.attempted,
+        history: replay.history.clone(),
+    }
+}
+
+/// Whether a program that knows no redo log would open the store without what is in the log only: a whole meta says that
+/// there are records, and an older one names no log.
+fn loses_for_older_programs(image: &[u8], page_size: usize) -> bool {
+    let metas = (0..4).filter_map(|i| image.get(i * page_size..i * page_size + 4096));
+    let whole = |meta: &&[u8]| {
+        let is_sealed = |sector: &[u8]| {
+            let seal = twox_hash::XxHash3_64::oneshot(&sector[..504]);
+            sector[504..] == seal.to_le_bytes()
+        };
+        meta[8..14] == *b"ZUBILO" && meta.chunks(512).all(is_sealed)
+    };
+    let metas: Vec<&[u8]> = metas.filter(whole).collect();
+    let number = |meta: &&[u8]| meta[56..64].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
+    // At 22: there is a log, and it has the record of this commit.
+    let of = |kind| metas.iter().filter(move |meta| meta[22] == kind).map(number);
+    of(3).max() > of(0).min() && of(0).min().is_some()
+}
+
 /// Changes a disk before it is used: for planted bugs.
 pub type Prepare<'p> = &'p dyn Fn(&SimDisk);
 
@@ -180,6 +211,11 @@ impl<'p> Run<'p> {
         );
         let metas_end = 4 * u64::from(self.plan.page_size);
         let image = replay.image(choice, metas_end, rng);
+        if loses_for_older_programs(&image, self.plan.page_size as usize) {
+            let what = "a program that knows no log would take an older commit for the newest";
+            self.outcome.fail(self.place(&place), &Failure::Lost(what.into()));
+            return;
+        }
         let kill = choice.is_kill();
         // What was there is also looked at in a copy, without a restart of the system. Where commits
         // were lost or cut off before, their pages may pass for those of later commits of the same number.
@@ -197,22 +233,8 @@ impl<'p> Run<'p> {
         let disk = SimDisk::new(&image, self.plan.writable);
         disk.settle(home);
         (self.prepare)(&disk);
-        let (start, before) = if kill {
-            replay.kept()
-        } else {
-            (
-                Start {
-                    durable: image,
-                    doomed: Default::default(),
-                    exists: true,
-                    durable_txn: floor,
-                    acked_txn: floor,
-                    attempted: replay.attempted,
-                    history: replay.history.clone(),
-                },
-                Vec::new(),
-            )
-        };
+        let (start, before) =
+            if kill { replay.kept() } else { (restarted(replay, image, floor), Vec::new()) };
         disk.inherit(&before);
         match self.afterlife(&disk, expect, &start.history, rng) {
             Err(failure) => self.outcome.fail(self.place(&place), &failure),

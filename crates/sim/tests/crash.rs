@@ -49,6 +49,11 @@ fn the_redo_log() {
 }
 
 #[test]
+fn rings_that_grow_and_go() {
+    survive(|p| p.name.starts_with("ring"), 7, 60);
+}
+
+#[test]
 fn branches_of_history() {
     let mut all = Outcome::default();
     for (seed, name) in (0..12).flat_map(|seed| branches::NAMES.map(|name| (seed, name))) {

@@ -87,6 +87,12 @@ pub enum Bug {
     RecordNotWrapped,
     /// The record of a commit that failed stays in the log.
     RecordNotVoided,
+    /// The pages of a ring that is given back are reused although an open may need its records.
+    OldRingNotPinned,
+    /// The pages of a ring that a longer one has replaced stay in use.
+    OldRingNotFreed,
+    /// Commits are logged while metas are in the file that name no log.
+    OldMetasLeft,
 }
 
 #[cfg(feature = "planted")]

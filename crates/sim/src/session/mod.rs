@@ -119,7 +119,11 @@ impl Session {
         mut history: History,
         rng: Rng,
     ) -> Result<Session, StepError> {
-        let open = |mode| open_env(plan, disk, lock_file.as_deref(), expect.boot, mode);
+        let mut rng = rng;
+        let mut open = |mode| {
+            let plan = switched(plan, &mut rng);
+            open_env(&plan, disk, lock_file.as_deref(), expect.boot, mode)
+        };
         let env = open(plan.mode)?;
         let other =
             if plan.twist.two_processes() { Some((open(Mode::Sync)?, Mode::Sync)) } else { None };
@@ -163,8 +167,9 @@ impl Session {
         Ok(session)
     }
 
-    fn open_env(&self, mode: Mode) -> zubilo::Result<Env> {
-        open_env(&self.plan, &self.disk, self.lock_file.as_deref(), self.boot, mode)
+    fn open_env(&mut self, mode: Mode) -> zubilo::Result<Env> {
+        let plan = switched(&self.plan, &mut self.rng);
+        open_env(&plan, &self.disk, self.lock_file.as_deref(), self.boot, mode)
     }
 
     fn env(&self) -> Env {
@@ -311,6 +316,15 @@ impl Session {
         self.disk.mark(Mark::Ack(self.newest));
         Ok(())
     }
+}
+
+/// The workload with the log that one open asks for.
+fn switched(plan: &Plan, rng: &mut Rng) -> Plan {
+    let redo = match plan.switches {
+        true => [0, 64 << 10, plan.redo][rng.index(3)],
+        false => plan.redo,
+    };
+    Plan { redo, ..plan.clone() }
 }
 
 fn open_env(

@@ -129,6 +129,19 @@ pub(crate) fn steady_meta(data: &dyn DataFile, shared: &Shared, shift: u32) -> O
     slots(shared).find_map(held).filter(|meta| meta.txn == steady)
 }
 
+/// Whether all metas in the file that are older than a commit are such as these.
+pub(crate) fn all_since(
+    data: &dyn DataFile,
+    shared: &Shared,
+    shift: u32,
+    txn: u64,
+    such: impl Fn(&Meta) -> bool,
+) -> bool {
+    // What a slot holds that is said to hold nothing only the file knows.
+    let older = slots(shared).filter(|(_, s)| s.txn < txn);
+    older.filter_map(|(i, _)| at(data, i, shift)).all(|meta| such(&meta))
+}
+
 /// A slot, and the transaction that is pending there.
 pub(crate) type Pending = (usize, u64);
 

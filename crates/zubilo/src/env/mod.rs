@@ -99,6 +99,8 @@ pub(crate) struct WriterState {
     pub(crate) pins: Vec<u64>,
     /// Of the redo log that was born with this commit the bytes from this place on are needed, or fewer.
     pub(crate) redo_start: (u64, u64),
+    /// The redo log that was born with this commit could not be made longer.
+    pub(crate) redo_stays: u64,
 }
 
 /// The root of a snapshot, as the lock file has it.

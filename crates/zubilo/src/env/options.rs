@@ -185,7 +185,7 @@ pub struct Options {
     pub(crate) slow_reader: Option<SlowReaders>,
     pub(crate) expire_behind: Option<Duration>,
     pub(crate) expire_held: Option<u64>,
-    pub(crate) redo_log: u64,
+    pub(crate) redo_log: Option<u64>,
     pub(crate) at_commit: Option<TxnId>,
     pub(crate) discard_newer: bool,
     pub(crate) reopen_after_fork: bool,
@@ -216,7 +216,7 @@ impl Default for Options {
             slow_reader: None,
             expire_behind: None,
             expire_held: None,
-            redo_log: 0,
+            redo_log: None,
             at_commit: None,
             discard_newer: false,
             reopen_after_fork: false,
@@ -547,7 +547,7 @@ impl Options {
     /// the map.
     #[doc(hidden)]
     pub fn redo_log(mut self, bytes: u64) -> Options {
-        self.redo_log = bytes;
+        self.redo_log = Some(bytes);
         self
     }
 

@@ -21,24 +21,75 @@ use super::{EnvInner, WriterState, checkpoint, metas};
 pub(crate) const RING_MIN: u64 = 64 << 10;
 const RING_MAX: u64 = 1 << 30;
 
+/// A new ring has this part of the greatest length at least.
+const START_PART: u64 = 32;
+/// Beside a store the ring has this part of its length,
+const STORE_PART: u64 = 4;
+/// and never more than this part of what the store may have.
+const BOUND_PART: u64 = 8;
+
 /// A record is at most this part of its ring.
 const RECORD_PART: u64 = 8;
 
 impl EnvInner {
-    /// Bytes of the ring that the options ask for; 0 if commits are not to be logged.
-    pub(crate) fn redo_bytes(&self) -> u64 {
+    /// Bytes that the ring may have at most, as the options say; 0 if commits are not to be logged.
+    pub(crate) fn redo_max(&self) -> u64 {
         let options = &self.options;
         match options.redo_log {
             // Without a lock file nobody keeps a slot's meta in mind for others.
             _ if !options.lock_file || options.read_only => 0,
-            0 => 0,
-            bytes => bytes.clamp(RING_MIN, RING_MAX).next_multiple_of(1 << self.shift),
+            None | Some(0) => 0,
+            Some(bytes) => bytes.clamp(RING_MIN, RING_MAX).next_multiple_of(1 << self.shift),
         }
+    }
+
+    /// Whether a store that has a ring is to give it back.
+    pub(crate) fn is_without_log(&self) -> bool {
+        self.options.redo_log == Some(0)
     }
 
     /// Bytes of the longest record.
     pub(crate) fn record_max(&self) -> usize {
-        (self.redo_bytes() / RECORD_PART) as usize
+        (self.redo_max() / RECORD_PART) as usize
+    }
+
+    /// The length of a ring for a store that has `end` pages now and may have `limit`; 0 for none.
+    pub(crate) fn ring_length(&self, end: u64, limit: u64) -> u64 {
+        let bytes = |pages: u64| pages << self.shift;
+        let max = self.redo_max().min(bytes(limit / BOUND_PART));
+        let start = (self.redo_max() / START_PART).max(RING_MIN);
+        let length = bytes(end / STORE_PART).max(start).min(max);
+        if max < RING_MIN { 0 } else { length.next_multiple_of(1 << self.shift).min(max) }
+    }
+
+    /// The length of the ring that is to take the place of one, so that a record of so many bytes can be appended;
+    /// none if that is long enough, or as long as it may be.
+    pub(crate) fn longer_ring(
+        &self,
+        log: &RedoLog,
+        record: u64,
+        has_room: bool,
+        (end, limit): (u64, u64),
+    ) -> Option<u64> {
+        let wanted = self.ring_length(end, limit);
+        let max = self.redo_max().min((limit / BOUND_PART) << self.shift);
+        // What follows the store's growth waits for the end of a lap: the store may be on its way.
+        let lap_is_over = log.next.pos >= log.bytes;
+        let least = match record > log.bytes / RECORD_PART {
+            true => (record * RECORD_PART).next_multiple_of(1 << self.shift),
+            false if !has_room => log.bytes * 2,
+            false if lap_is_over && wanted / 2 >= log.bytes => wanted,
+            false => return None,
+        };
+        let length = least.max(wanted).min(max);
+        (length > log.bytes && length / RECORD_PART >= record).then_some(length)
+    }
+
+    /// A record of so many bytes was appended. The thread makes the oldest part of the ring needless in time,
+    /// whatever part of its greatest length the ring has.
+    pub(crate) fn ring_filled(&self, log: &RedoLog, bytes: u64) {
+        let part = u128::from(bytes) * u128::from(self.redo_max()) / u128::from(log.bytes.max(1));
+        self.flusher.committed(u64::try_from(part).unwrap_or(u64::MAX));
     }
 
     /// Completes a record, [`HEADER`] bytes before its payload. Gives the log after it.
@@ -82,8 +133,21 @@ impl EnvInner {
         Ok(())
     }
 
+    /// Whether each meta in the file names a log, which programs that know none refuse. They would take an older one
+    /// for the newest commit, and lose those that are in the log. The newest commit is on disk, so that
+    /// what is not in the file any more is not on disk either.
+    pub(crate) fn names_log_everywhere(&self, log: &RedoLog) -> bool {
+        has(Bug::OldMetasLeft)
+            || metas::all_since(self.data.as_ref(), &self.shared, self.shift, log.birth, |meta| {
+                meta.redo.is_some()
+            })
+    }
+
     /// Whether a record of so many bytes can be written without touching one that an open may need.
     pub(crate) fn has_room(&self, state: &mut WriterState, log: &RedoLog, bytes: u64) -> bool {
+        if bytes > log.bytes / RECORD_PART {
+            return false;
+        }
         let end = log.next.pos.wrapping_add(bytes);
         let fits = |start: u64| end.wrapping_sub(start) <= log.bytes;
         let (birth, start) = state.redo_start;

@@ -328,7 +328,7 @@ impl Env {
     pub fn set_lazy(&self, lazy: bool) -> Result<()> {
         let here = self.here()?;
         here.inner.check_writable()?;
-        if lazy && here.inner.redo_bytes() > 0 {
+        if lazy && here.inner.redo_max() > 0 {
             return Err(Error::Invalid(
                 "the thread that flushes serves the redo log: open the store lazily",
             ));

@@ -37,7 +37,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         mode: options.mode,
         reserve: options.reserve,
         writable_map: match options.writable_map {
-            Some(true) if options.redo_log > 0 => WritableMap::Yes,
+            Some(true) if options.redo_log.is_some_and(|bytes| bytes > 0) => WritableMap::Yes,
             _ if options.durability != Durability::NoSync => WritableMap::No,
             None => WritableMap::WhereSafe,
             Some(true) => WritableMap::Yes,

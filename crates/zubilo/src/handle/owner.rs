@@ -77,9 +77,9 @@ impl Owner {
 
     /// Where commits go to the redo log, a thread makes its oldest part needless before it is full.
     pub(super) fn start_redo_flusher(&self) -> Result<()> {
-        if self.env.options.durability == Durability::Sync && self.env.redo_bytes() > 0 {
+        if self.env.options.durability == Durability::Sync && self.env.redo_max() > 0 {
             // Half of the ring is left for the commits that are made while the flush is under way.
-            self.start_flusher((self.env.redo_bytes() / 2, REDO_PERIOD))?;
+            self.start_flusher((self.env.redo_max() / 2, REDO_PERIOD))?;
         }
         Ok(())
     }

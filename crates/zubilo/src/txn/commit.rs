@@ -31,6 +31,7 @@ use crate::space::{Extent, Retired};
 
 use super::clean::EXTENTS;
 use super::commit_times::{CommitClock, CommitReport, Part};
+use super::redo::RingChange;
 use super::write::WriteTxn;
 use super::writeback::Writeback;
 
@@ -175,7 +176,12 @@ impl<'t> Settled<'t> {
             _ => Settled::write_pages(txn, pages, log.is_none())?,
         };
         let spilled = txn.ws.take_spilled();
-        let ring = if txn.wants_ring()? { txn.space.take_ring()? } else { None };
+        let change = if log.is_some() { RingChange::Stays } else { txn.ring_change()? };
+        let ring = match change {
+            RingChange::Comes(bytes) => txn.space.take_ring(bytes)?,
+            RingChange::Stays | RingChange::Goes => None,
+        };
+        let old_goes = ring.is_some() || change == RingChange::Goes || txn.space.is_compacting();
         let early = !spilled.is_empty() || ring.is_some();
         if !has(Bug::SpilledForgotten) {
             allocated.try_reserve(spilled.len()).map_err(|_| no_list())?;
@@ -187,7 +193,7 @@ impl<'t> Settled<'t> {
         }
         allocated.sort_unstable_by_key(|e| e.first);
         merge(&mut allocated);
-        Ok(Written { txn, pages, allocated, digest, early, log, ring })
+        Ok(Written { txn, pages, allocated, digest, early, log, ring, old_goes })
     }
 
     fn write_pages(
@@ -220,24 +226,28 @@ struct Written<'t> {
     log: Option<RedoLog>,
     /// Pages that become a redo log.
     ring: Option<Extent>,
+    /// The pages of the one before become free.
+    old_goes: bool,
 }
 
 impl<'t> Written<'t> {
     /// Adds the commit to the free-space log.
     fn log(self) -> Result<Logged<'t>> {
-        let Written { txn, pages, allocated, digest, early, log, ring } = self;
+        let Written { txn, pages, allocated, digest, early, log, ring, old_goes } = self;
         let extents = allocated.len();
         let mut meta = txn.next_meta()?;
         let mut released = released(txn.ws.take_freed(), meta.txn)?;
+        let old = meta.redo.take_if(|_| old_goes);
+        if let Some(old) = old.filter(|_| !has(Bug::OldRingNotFreed)) {
+            let (first, count) = (old.first, old.pages(txn.env.shift));
+            let birth = if has(Bug::OldRingNotPinned) { meta.txn } else { old.birth };
+            released.try_reserve(1).map_err(|_| no_list())?;
+            released.push(Retired { first, count, birth, death: meta.txn });
+        }
         if let Some(Extent { first, count }) = ring {
             let next = Place { pos: 0, chain: reseed(meta.txn, meta.txn, meta.opening) };
             let (bytes, birth) = (count << txn.env.shift, meta.txn);
             meta.redo = Some(RedoLog { first, bytes, birth, next, is_logged: false });
-        }
-        if let Some(old) = meta.redo.take_if(|_| txn.space.is_compacting()) {
-            let (first, count) = (old.first, old.pages(txn.env.shift));
-            released.try_reserve(1).map_err(|_| no_list())?;
-            released.push(Retired { first, count, birth: old.birth, death: meta.txn });
         }
         let log_pages = txn.space.log_commit(&mut meta, allocated, released)?;
         meta.digest = digest.unwrap_or(0);
@@ -330,8 +340,8 @@ impl Logged<'_> {
         if sync {
             // The commit stands; a file that stays too long is no reason to fail it.
             let _ = env.cut_tail(&geometry, end, false);
-        } else if log.is_some() {
-            env.flusher.committed(bytes);
+        } else if let Some(log) = &log {
+            env.ring_filled(log, bytes);
         } else {
             env.flusher.committed(bytes + META_SIZE as u64);
         }

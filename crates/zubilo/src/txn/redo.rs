@@ -28,10 +28,21 @@ pub(super) struct Notes {
     so_far: Progress,
     /// The record became too long, or memory short: what was noted is gone.
     given_up: bool,
+    /// The record needs a ring of so many bytes, which is longer than the one that there is.
+    needs_ring: Option<u64>,
     /// The commit is made anew from the log, which goes on as given.
     replayed: Option<RedoLog>,
     /// How far notes had come when the open nested levels began.
     levels: Vec<Progress>,
+}
+
+/// What a commit in pages does to the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RingChange {
+    Stays,
+    /// A new one of so many bytes takes the place of that which is there, if there is one.
+    Comes(u64),
+    Goes,
 }
 
 /// How far notes have come, for the nested level that is undone.
@@ -155,18 +166,38 @@ impl WriteTxn {
             return Ok(None);
         }
         let Some(log) = self.space.meta()?.redo else { return Ok(None) };
-        let follows = log.is_logged || self.env.steady() == self.base.txn || has(Bug::GapInTheLog);
-        if !follows || !self.space.has_room_for_record(&log, len)? {
+        let on_disk = self.env.steady() == self.base.txn;
+        let follows = log.is_logged || on_disk || has(Bug::GapInTheLog);
+        if !follows || !log.is_logged && !self.env.names_log_everywhere(&log) {
             return Ok(None);
         }
-        Ok(Some(log))
+        let has_room = self.space.has_room_for_record(&log, len)?;
+        if !self.space.ring_stays(&log) {
+            let store = self.space.extent_of_store()?;
+            self.notes.needs_ring = self.env.longer_ring(&log, len, has_room, store);
+        }
+        Ok((has_room && self.notes.needs_ring.is_none()).then_some(log))
     }
 
-    /// Whether the commit should give the store a redo log: it has none, and commits are to be logged.
-    pub(super) fn wants_ring(&self) -> Result<bool> {
-        let ordinary = !self.space.has_changes() && !self.space.is_compacting();
-        let wanted = self.notes.max > 0 && self.env.is_sync() && ordinary;
-        Ok(wanted && self.space.meta()?.redo.is_none())
+    /// What the commit, which is made in pages, does to the redo log.
+    pub(super) fn ring_change(&self) -> Result<RingChange> {
+        let is_ordinary = !self.space.has_changes() && !self.space.is_compacting();
+        let log = self.space.meta()?.redo;
+        if self.notes.replayed.is_some() || !is_ordinary {
+            return Ok(RingChange::Stays);
+        }
+        Ok(match log {
+            Some(_) if self.env.is_without_log() => RingChange::Goes,
+            Some(_) => self.notes.needs_ring.map_or(RingChange::Stays, RingChange::Comes),
+            None if self.notes.max == 0 || !self.env.is_sync() => RingChange::Stays,
+            None => {
+                let (end, limit) = self.space.extent_of_store()?;
+                match self.env.ring_length(end, limit) {
+                    0 => RingChange::Stays,
+                    bytes => RingChange::Comes(bytes),
+                }
+            }
+        })
     }
 
     /// The record as it was noted, for the header to be filled in.

@@ -323,22 +323,29 @@ impl SpaceWriter {
         self.compaction.low
     }
 
-    /// Pages for a new redo log, written once with zeros; none where that would take much of what the store may
-    /// have, or more than there is.
-    pub(super) fn take_ring(&mut self) -> Result<Option<Extent>> {
-        let (geometry, bytes) = (self.bounds(), self.env.redo_bytes());
+    /// Pages that the store has, and that it may have.
+    pub(super) fn extent_of_store(&self) -> Result<(u64, u64)> {
+        Ok((self.state()?.space.end(), self.env.page_limit(&self.bounds())))
+    }
+
+    /// Whether the redo log could not be made longer before.
+    pub(super) fn ring_stays(&self, log: &RedoLog) -> bool {
+        self.state.as_ref().is_some_and(|state| state.redo_stays == log.birth)
+    }
+
+    /// Pages for a new redo log, written once with zeros; none where there are not so many.
+    pub(super) fn take_ring(&mut self, bytes: u64) -> Result<Option<Extent>> {
+        let geometry = self.bounds();
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         let limit = self.env.page_limit(&geometry);
-        let pages = bytes >> self.env.shift;
-        if pages > limit / 8 {
-            return Ok(None);
-        }
-        let Some(extent) = state.space.allocate_run(pages, limit) else { return Ok(None) };
-        if self.env.ensure_len(&geometry, state.space.end()).is_err() {
+        let taken = state.space.allocate_run(bytes >> self.env.shift, limit);
+        let fits = self.env.ensure_len(&geometry, state.space.end()).is_ok();
+        let Some(extent) = taken.filter(|_| fits) else {
             // The commit can do without.
-            state.space.give_back(extent);
+            taken.into_iter().for_each(|extent| state.space.give_back(extent));
+            state.redo_stays = state.meta.redo.map_or(0, |log| log.birth);
             return Ok(None);
-        }
+        };
         let zeros = vec![0; 64 << 10]; // Not on the stack, which may be small.
         let at = extent.first << self.env.shift;
         for offset in (0..bytes).step_by(zeros.len()) {
@@ -608,6 +615,7 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
         scattered: false,
         pins,
         redo_start: (0, 0),
+        redo_stays: 0,
     }))
 }
 

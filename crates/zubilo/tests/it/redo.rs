@@ -30,6 +30,10 @@ fn store(path: &Path, options: Options) -> Env {
     let mut table = write.create_table("t", TableOptions::new()).unwrap();
     (0..200u32).for_each(|i| table.put(i.to_be_bytes(), [7; 100]).unwrap());
     write.commit().unwrap();
+    // In pages, until no meta is left that names no log.
+    for _ in 0..3 {
+        put(&env, 0, &[7; 100]);
+    }
     env
 }
 
@@ -218,6 +222,63 @@ fn the_log_is_switched_on_and_off() {
         check(&found, "image");
         check(&env, "store");
         expected = newest.0;
+    }
+}
+
+/// The ring begins short, becomes longer with the store, and is given back on request.
+#[test]
+fn the_ring_grows_and_goes() {
+    let (_dir, path) = fresh();
+    let pages = |env: &Env| env.check(&mut |_, _| true).unwrap().redo_log_pages;
+    let options = Options::new().redo_log(1 << 20);
+    let env = store(&path, options.clone());
+    assert_eq!(pages(&env), 16, "the least there is");
+    let mut lengths = vec![16];
+    for i in 0..400 {
+        let txn = put(&env, 77 * i % 1000, &[i as u8; 1500]);
+        let now = pages(&env);
+        if lengths.last() != Some(&now) {
+            lengths.push(now);
+            assert_eq!(env.info().unwrap().steady, txn, "a new ring comes with a commit in pages");
+            let image = cut(&path, &format!("image-{i}"));
+            let found = options.clone().open(&image).unwrap();
+            assert_eq!(found.info().unwrap().newest, txn);
+            assert_eq!(records(&found, "t"), records(&env, "t"));
+            check(&found, "image");
+        }
+    }
+    assert!(lengths.is_sorted() && lengths.len() > 1, "{lengths:?}");
+    assert!(lengths.iter().all(|&pages| pages <= 256), "{lengths:?}");
+    let most = *lengths.last().unwrap();
+    drop(env);
+    // One who asks for less, or says nothing, leaves it alone.
+    for options in [logged(), Options::new()] {
+        let env = options.open(&path).unwrap();
+        put(&env, 0, &[7; 100]);
+        assert_eq!(pages(&env), most);
+    }
+    // One who wants none gives it back with the next commit, which a power cut may follow.
+    let env = Options::new().redo_log(0).open(&path).unwrap();
+    assert_eq!(pages(&env), most);
+    let txn = put(&env, 0, b"without");
+    assert_eq!(pages(&env), 0);
+    let found = options.open(cut(&path, "without")).unwrap();
+    assert_eq!(found.info().unwrap().newest, txn);
+    assert_eq!(records(&found, "t"), records(&env, "t"));
+    check(&found, "without");
+}
+
+/// A store that may have little gets a short ring, or none.
+#[test]
+fn a_bounded_store_keeps_its_ring_short() {
+    for (upper, most) in [(256 << 10, 0), (1 << 20, 32)] {
+        let (_dir, path) = fresh();
+        let mut geometry = zubilo::Geometry::default();
+        geometry.upper = upper;
+        let env = store(&path, Options::new().redo_log(64 << 20).geometry(geometry));
+        (0..100).for_each(|i| assert!(put(&env, i % 5, &[i as u8; 900]).0 > 0));
+        let pages = env.check(&mut |_, _| true).unwrap().redo_log_pages;
+        assert!(pages <= most && (pages > 0) == (most > 0), "{pages} pages of {upper} bytes");
     }
 }
 
