@@ -34,7 +34,8 @@ pub(crate) fn run(args: &CommitsArgs) -> Done {
         return go_back(args, TxnId(commit));
     }
     let what = || format!("read {}", args.store.store.display());
-    let stored = Env::stored_commits(args.store.file());
+    let keys = args.store.keys.set(Options::new())?;
+    let stored = Env::stored_commits_as(args.store.file(), &keys);
     let stored = stored.map_err(|error| Failure::store(what(), &error))?;
     interrupt::catch()?;
     let mut found = Vec::new();
@@ -83,7 +84,8 @@ fn show(commit: &StoredCommit, whole: Option<bool>) -> String {
 /// Whether all that a commit reaches is there; none for a meta page that names none.
 fn is_whole(args: &CommitsArgs, stored: &StoredCommit) -> Done<Option<bool>> {
     let Some(txn) = stored.txn.filter(|_| stored.used_len > 0) else { return Ok(None) };
-    let open = Options::new().read_only(true).at_commit(txn).open(args.store.file());
+    let open = args.store.keys.set(Options::new().read_only(true).at_commit(txn))?;
+    let open = open.open(args.store.file());
     let env = match open {
         Ok(env) => env,
         Err(zubilo::Error::Corrupted { .. }) => return Ok(Some(false)),
@@ -121,7 +123,7 @@ fn go_back(args: &CommitsArgs, txn: TxnId) -> Done {
             return Ok(Code::NotFound);
         }
     }
-    let options = Options::new().at_commit(txn).discard_newer(true);
+    let options = args.store.keys.set(Options::new().at_commit(txn).discard_newer(true))?;
     let opened = options.open(args.store.file()).and_then(Env::close);
     opened.map_err(|error| Failure::store(what, &error))?;
     let summary = json!({ "txn": txn.0 });

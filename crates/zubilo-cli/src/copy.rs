@@ -11,6 +11,7 @@ use zubilo::{Env, Error, TxnId};
 
 use crate::failure::{Code, Done, Failure};
 use crate::interrupt::{self, Unfinished};
+use crate::keys::NewKeyArgs;
 use crate::opening::{CommitArg, ReadArgs, mode_like};
 use crate::output::{Out, Progress, say, size};
 
@@ -26,6 +27,8 @@ pub(crate) struct CopyArgs {
     /// Leave out free pages and fill the others
     #[arg(short, long)]
     compact: bool,
+    #[command(flatten)]
+    key: NewKeyArgs,
     /// Experimental: only the changes since this commit, of which there is a copy
     #[arg(long, value_name = "COMMIT", hide = true, conflicts_with_all = ["compact", "commit"])]
     since: Option<u64>,
@@ -38,6 +41,7 @@ pub(crate) fn run(args: &CopyArgs) -> Done {
         return Err(Failure::usage("copy", "a store is no text for a terminal")
             .advise("redirect standard output or name a file"));
     }
+    let like = args.key.options()?;
     // Copies verify what they copy; a compact one reads through the store, so that verifies, too.
     let env = args.store.open_verified_at(&args.at)?;
     interrupt::catch()?;
@@ -51,12 +55,18 @@ pub(crate) fn run(args: &CopyArgs) -> Done {
             let mut out = Out::new();
             let copied = match args.since.map(TxnId) {
                 Some(since) => env.copy_changes_to_writer(since, &mut out, &mut step),
-                None => env.copy_to_writer(&mut out, args.compact, &mut step),
+                None => match &like {
+                    Some(like) => env.copy_to_writer_as(&mut out, args.compact, like, &mut step),
+                    None => env.copy_to_writer(&mut out, args.compact, &mut step),
+                },
             };
             copied.and_then(|txn| out.finish_io().map(|()| txn).map_err(stream_error))
         }
         Some(since) => changes_to_path(&env, &args.store.file(), since, &args.to, &mut step),
-        None => env.copy_to_path(&args.to, args.compact, &mut step),
+        None => match &like {
+            Some(like) => env.copy_to_path_as(&args.to, args.compact, like, &mut step),
+            None => env.copy_to_path(&args.to, args.compact, &mut step),
+        },
     };
     drop(progress);
     let txn = copied.map_err(|error| failed(&error))?;

@@ -21,6 +21,7 @@ mod generate;
 mod get;
 mod import;
 mod interrupt;
+mod keys;
 mod layout;
 mod load;
 mod map;

@@ -16,6 +16,7 @@ use zubilo::{Env, Error, Options, TxnId, VerifyReads, WriteTxn};
 use crate::encoding::Encoding;
 use crate::failure::{Code, Doing, Done, Failure};
 use crate::interrupt;
+use crate::keys::KeyArgs;
 use crate::output::note;
 
 /// The store, and how to speak.
@@ -26,6 +27,8 @@ pub(crate) struct StoreArgs {
     /// Machine-readable output, and errors as JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) keys: KeyArgs,
 }
 
 /// The store, for commands that only read.
@@ -138,7 +141,8 @@ impl ReadArgs {
 
     /// For a store that is one of several.
     pub(crate) fn of(store: &Path, json: bool, no_lock: bool) -> ReadArgs {
-        ReadArgs { at: StoreArgs { store: store.to_path_buf(), json }, no_lock }
+        let at = StoreArgs { store: store.to_path_buf(), json, keys: KeyArgs::default() };
+        ReadArgs { at, no_lock }
     }
 
     /// As [`ReadArgs::open_to_read`]; checksums are verified when a page is first read.
@@ -167,7 +171,7 @@ impl ReadArgs {
     fn open_with(&self, verify: VerifyReads, at: &CommitArg) -> Done<Env> {
         let options = Options::new().read_only(true).create(false).lock_file(!self.no_lock);
         let options = at.set(options.verify_reads(verify));
-        options.open(self.at.file()).map_err(|error| {
+        self.at.keys.set(options)?.open(self.at.file()).map_err(|error| {
             let failure = self.at.failed(&error, "name an existing store");
             match is_shut_lock_file(&error) && !self.no_lock {
                 true => failure.advise(
@@ -197,6 +201,9 @@ impl StoreArgs {
             false => "name an existing store, or add --create",
         };
         let is_new = how.create && self.file().symlink_metadata().is_err();
+        if is_new {
+            self.keys.for_new()?;
+        }
         let env = self.noted(self.open(options, missing)?)?;
         Ok(Opened { env, new: is_new.then_some(self) })
     }
@@ -212,7 +219,7 @@ impl StoreArgs {
     }
 
     fn open(&self, options: Options, missing: &str) -> Done<Env> {
-        options.open(self.file()).map_err(|error| self.failed(&error, missing))
+        self.keys.set(options)?.open(self.file()).map_err(|error| self.failed(&error, missing))
     }
 
     /// The store's file: where a folder is named in which a program of LMDB would keep its data, that.
@@ -249,6 +256,10 @@ impl StoreArgs {
                 .advise("name a store; of one whose start is destroyed `zubilo salvage` reads what is left"),
             Error::Corrupted { .. } => failure
                 .advise("restore the store from a copy, or bring out what is readable with `zubilo salvage`"),
+            Error::KeyMissing => failure.advise("give --key-file, --passphrase-file or --passphrase"),
+            Error::NotEncrypted => failure.advise(
+                "leave the key out; `zubilo copy` with --to-key-file makes an encrypted copy",
+            ),
             Error::Busy(_) => failure.advise("end the process that has it open"),
             _ => failure,
         }
@@ -277,8 +288,9 @@ impl Opened<'_> {
         let Ok(info) = env.info() else { return };
         drop(env);
         // Who has it alone can remove it: nobody is in it, and nobody comes in.
-        let alone = Options::new().create(false).exclusive(true).open(store.file());
-        let Ok(env) = alone else { return };
+        let alone = Options::new().create(false).exclusive(true);
+        let Ok(alone) = store.keys.set(alone) else { return };
+        let Ok(env) = alone.open(store.file()) else { return };
         let unchanged = env.info().is_ok_and(|now| now.newest == info.newest);
         let empty =
             env.read().is_ok_and(|read| read.tables().is_ok_and(|tables| tables.is_empty()));
@@ -361,7 +373,8 @@ fn stores_in(folder: &Path) -> String {
 
 /// Whether the file is a store of Zubilo's; it is only read.
 pub(crate) fn is_store(path: &Path) -> bool {
-    Options::new().read_only(true).create(false).lock_file(false).open(data_file(path)).is_ok()
+    let options = Options::new().read_only(true).create(false).lock_file(false);
+    matches!(options.open(data_file(path)), Ok(_) | Err(Error::KeyMissing))
 }
 
 /// Whether LMDB has written the file, or the file in this folder.

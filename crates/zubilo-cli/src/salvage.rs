@@ -48,13 +48,11 @@ pub(crate) fn run(args: &SalvageArgs) -> Done {
     let file = args.store.file();
     let path: &Path = &file;
     let what = || format!("read {}", path.display());
-    let salvage = match args.at.commit {
-        Some(commit) => Salvage::open_at(path, TxnId(commit)),
-        None => Salvage::open(path),
-    };
+    let keys = args.store.keys.set(Options::new())?;
+    let salvage = Salvage::open_as(path, &keys, args.at.commit.map(TxnId));
     let salvage = salvage.map_err(|error| Failure::store(what(), &error))?;
     let recovered = match &args.to {
-        Some(to) => into_new(&salvage, path, to)?,
+        Some(to) => into_new(&salvage, path, to, keys)?,
         None => as_text(args, &salvage)?,
     };
     print(args, &salvage, &recovered)?;
@@ -97,17 +95,22 @@ fn each_record(
 }
 
 /// Makes the new store; if that fails nothing is left of it.
-fn into_new(salvage: &Salvage, from: &Path, to: &Path) -> Done<Vec<Recovered>> {
+fn into_new(salvage: &Salvage, from: &Path, to: &Path, keys: Options) -> Done<Vec<Recovered>> {
     let from = from.metadata().map_err(|e| Failure::io(format!("read {}", from.display()), &e))?;
-    let recovered = into_store(salvage, &from, to);
+    let recovered = into_store(salvage, &from, to, keys);
     if recovered.is_err() {
         remove_store(to);
     }
     recovered
 }
 
-fn into_store(salvage: &Salvage, from: &Metadata, to: &Path) -> Done<Vec<Recovered>> {
-    let options = Options::new().page_size(salvage.page_size() as u32).mode(mode_like(from));
+fn into_store(
+    salvage: &Salvage,
+    from: &Metadata,
+    to: &Path,
+    keys: Options,
+) -> Done<Vec<Recovered>> {
+    let options = keys.page_size(salvage.page_size() as u32).mode(mode_like(from));
     let what = || format!("make {}", to.display());
     let env = options.open(to).map_err(|error| Failure::store(what(), &error))?;
     let _unfinished = Unfinished::new([to.to_path_buf(), Options::default_lock_path(to)]);

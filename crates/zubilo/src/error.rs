@@ -76,6 +76,13 @@ pub enum Error {
         /// The file.
         path: Box<PathBuf>,
     },
+    /// The store is encrypted: open it with `Options::encryption_key` or `Options::passphrase`, which are there
+    /// with the feature `encryption`.
+    KeyMissing,
+    /// The store is encrypted with another key or passphrase.
+    WrongKey,
+    /// A key or passphrase was given for a store that is not encrypted. Copy it into one that is.
+    NotEncrypted,
     /// The option or argument cannot be used; the text says why.
     Invalid(&'static str),
     /// The key is longer than this page size allows.
@@ -245,6 +252,9 @@ impl Error {
             Error::Corrupted { page, reason } => Error::Corrupted { page: *page, reason },
             Error::NotAStore { path, found } => Error::NotAStore { path: path.clone(), found },
             Error::Version { found, path } => Error::Version { found: *found, path: path.clone() },
+            Error::KeyMissing => Error::KeyMissing,
+            Error::WrongKey => Error::WrongKey,
+            Error::NotEncrypted => Error::NotEncrypted,
             Error::Invalid(what) => Error::Invalid(what),
             Error::KeyTooLong { len, max } => Error::KeyTooLong { len: *len, max: *max },
             Error::ValueTooLong { len, max } => Error::ValueTooLong { len: *len, max: *max },
@@ -305,6 +315,19 @@ fn no_such_table(f: &mut fmt::Formatter<'_>, table: Option<&[u8]>) -> fmt::Resul
     }
 }
 
+/// What is wrong with the key of a store.
+fn of_key(error: &Error) -> &'static str {
+    match error {
+        Error::KeyMissing => {
+            "the store is encrypted; open it with its key or passphrase (feature `encryption`)"
+        }
+        Error::NotEncrypted => {
+            "a key was given, and the store is not encrypted; copy it into a store that is"
+        }
+        _ => "the store is encrypted with another key or passphrase",
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -325,6 +348,7 @@ impl fmt::Display for Error {
                 "{}: format version {found} is newer than this library; upgrade it",
                 path.display()
             ),
+            Error::KeyMissing | Error::WrongKey | Error::NotEncrypted => f.write_str(of_key(self)),
             Error::Invalid(what)
             | Error::Busy(what)
             | Error::Incompatible { table: None, reason: what } => f.write_str(what),

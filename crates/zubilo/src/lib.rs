@@ -134,13 +134,14 @@
 //! Programs written for heed, redb, sled or rusqlite find their calls in [`coming_from`].
 //!
 //! # Features
-//! `rayon`: scans on a thread pool. `metrics`, `tracing`: counters and spans for these facades. None is on by default.
+//! `encryption`: stores whose pages are encrypted, `Options::encryption_key`. `rayon`: scans on a thread pool. `metrics`, `tracing`: counters and spans for these facades. None is on by default.
 
 /// From heed, redb, sled and rusqlite: their calls beside those of this crate.
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("coming_from.md")]
 pub mod coming_from {}
 
+mod crypt;
 mod debug;
 mod dirty;
 mod env;

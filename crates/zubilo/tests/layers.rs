@@ -17,7 +17,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
         "pages of a snapshot",
         &["tree/desc", "tree/located", "tree/pages", "tree/run", "tree/verify"],
     ),
-    ("parts", &["page", "space", "shared", "redo"]),
+    ("parts", &["page", "space", "shared", "redo", "crypt"]),
     ("platform", &["platform"]),
     ("ground", &["error", "num", "planted", "sync"]),
 ];

@@ -9,10 +9,13 @@
 //! [`Workspace::drop_page`]). What is copied gets a new checksum, which would hide damage for good; what is
 //! freed shows by its birth who may still read it.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::page::{self, Branch, Damage, FLAG_DIRTY_RUNS, Kind, header};
 use crate::space::Extent;
+use crate::tree::verify::Verifier;
 use crate::tree::{Pages, Ref, RunRef, Snapshot, any_dirty};
 
 use super::arena::{Arena, Level};
@@ -74,6 +77,8 @@ unsafe impl Sync for MapView {}
 /// The dirty half of a write transaction.
 pub(crate) struct Workspace {
     map: MapView,
+    /// Decrypts the pages of an encrypted store.
+    decrypting: Option<Arc<Verifier>>,
     txn: u64,
     arena: Arena,
     runs: Vec<Option<DirtyRun>>,
@@ -174,9 +179,11 @@ impl Workspace {
         end: u64,
         txn: u64,
         arena: Arena,
+        decrypting: Option<Arc<Verifier>>,
     ) -> Workspace {
         Workspace {
             map: MapView { base, shift, end },
+            decrypting,
             txn,
             arena,
             runs: Vec::new(),
@@ -207,7 +214,7 @@ impl Workspace {
     /// One of no transaction, without a page.
     pub(crate) fn none(shift: u32) -> Workspace {
         // SAFETY: it sees no page at all.
-        unsafe { Workspace::new(std::ptr::null(), shift, 0, 0, Arena::new(4096)) }
+        unsafe { Workspace::new(std::ptr::null(), shift, 0, 0, Arena::new(4096), None) }
     }
 
     pub(crate) fn arena(&self) -> &Arena {
@@ -240,8 +247,10 @@ impl Workspace {
     #[inline]
     pub(crate) fn view(&self) -> View<'_> {
         // SAFETY: promised to `new`; the borrow of self bounds the view's life.
-        let snapshot =
-            unsafe { Snapshot::new(self.map.base, self.map.shift, self.map.end, self.txn, None) };
+        let snapshot = unsafe {
+            let MapView { base, shift, end } = self.map;
+            Snapshot::new(base, shift, end, self.txn, self.decrypting.as_deref())
+        };
         View { snapshot, ws: self }
     }
 
@@ -296,8 +305,10 @@ impl Workspace {
         }
         // SAFETY: promised to `new`; the borrow of self bounds the bytes' life, and pages of the
         // map never alias the arena.
-        let snapshot =
-            unsafe { Snapshot::new(self.map.base, self.map.shift, self.map.end, self.txn, None) };
+        let snapshot = unsafe {
+            let MapView { base, shift, end } = self.map;
+            Snapshot::new(base, shift, end, self.txn, self.decrypting.as_deref())
+        };
         let source = snapshot.page(from)?;
         check_clean(from, source)?;
         Ok((self.arena.page_mut(slot).ok_or_else(lost_slot)?, source))

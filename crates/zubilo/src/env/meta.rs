@@ -28,6 +28,8 @@ const VERSION: u32 = 2;
 /// The same where there is a redo log. Programs that know nothing of one would take the commit before its
 /// records for the newest: they refuse this number.
 const VERSION_WITH_LOG: u32 = 3;
+/// The same of an encrypted store, which programs that know nothing of such must leave alone.
+const VERSION_ENCRYPTED: u32 = 4;
 
 const MAGIC: [u8; 8] = *b"ZUBILO\x1a\n";
 /// What a disk writes as a whole, and what damage mostly takes.
@@ -43,6 +45,9 @@ const REDO_SIZE: usize = 40;
 /// Where that begins in the page: in the last sector before the parity.
 const REDO_AT: usize = (PARITY - 1) * SECTOR + BODY - REDO_SIZE;
 const _: () = assert!(TAIL_AT + TAIL_MAX + REDO_SIZE == PARITY * BODY);
+/// Bytes of what proves who has written the meta of an encrypted store; such has no redo log, whose place it takes.
+pub(crate) const AUTHENTICATOR_SIZE: usize = 32;
+const _: () = assert!(AUTHENTICATOR_SIZE <= REDO_SIZE);
 /// Bits of the byte that says whether there is a redo log.
 const HAS_REDO: u8 = 1;
 const IS_LOGGED: u8 = 2;
@@ -112,6 +117,8 @@ pub(crate) struct Meta {
     pub(crate) log: LogRoot,
     /// Where the redo log is, if there is one.
     pub(crate) redo: Option<RedoLog>,
+    /// Of an encrypted store: what proves that the meta was written by somebody with the key.
+    pub(crate) authenticator: Option<[u8; AUTHENTICATOR_SIZE]>,
 }
 
 /// The redo log, as a commit leaves it.
@@ -170,7 +177,11 @@ impl Meta {
         let mut page = Box::new([0u8; META_SIZE]);
         let mut w = Writer(page.as_mut_slice(), 8);
         w.bytes(&MAGIC);
-        let version = if self.redo.is_some() { VERSION_WITH_LOG } else { VERSION };
+        let version = match (&self.authenticator, &self.redo) {
+            (Some(_), _) => VERSION_ENCRYPTED,
+            (None, Some(_)) => VERSION_WITH_LOG,
+            (None, None) => VERSION,
+        };
         w.bytes(&version.to_le_bytes());
         let flags = RedoLog::flags(self.redo.as_ref());
         w.bytes(&[self.page_shift as u8, self.trust as u8, flags, 0]);
@@ -199,8 +210,18 @@ impl Meta {
             w.1 = REDO_AT;
             w.words(&[first, bytes, birth, pos, chain]);
         }
+        if let Some(authenticator) = &self.authenticator {
+            w.1 = REDO_AT;
+            w.bytes(authenticator);
+        }
         seal_meta(page.as_mut_slice());
         page
+    }
+
+    /// What the authenticator of an encrypted store's meta is about: all of it but the authenticator.
+    pub(crate) fn to_authenticate(&self) -> Box<Page> {
+        let authenticator = Some([0; AUTHENTICATOR_SIZE]);
+        Meta { authenticator, ..self.clone() }.encode()
     }
 
     /// A number that no other meta has: the checksum over all of it with which it is stored.
@@ -263,6 +284,7 @@ impl Meta {
         match load_u32(page, 16) {
             Some(VERSION) if !has_log => {}
             Some(VERSION_WITH_LOG) if has_log => {}
+            Some(VERSION_ENCRYPTED) if page[22] == 0 => {}
             _ => return Err(Damage("another format version")),
         }
         let word = |at: usize| load_u64(page, at).unwrap_or_default();
@@ -279,10 +301,12 @@ impl Meta {
         let mut tail = Vec::with_capacity(TAIL_MAX);
         tail.extend_from_slice(&page[TAIL_AT..BODY]);
         (1..PARITY).for_each(|i| tail.extend_from_slice(&sector(page, i)[..BODY]));
+        let is_encrypted = load_u32(page, 16) == Some(VERSION_ENCRYPTED);
+        let authenticator = page.get(REDO_AT..).and_then(|b| b.first_chunk()).copied();
         let words = std::array::from_fn(|i| word(REDO_AT + i * 8));
         let redo = RedoLog::of_words(page[22], words);
         // Stores of before there was a redo log may use its place.
-        let tail_max = if redo.is_some() { TAIL_MAX } else { TAIL_MAX + REDO_SIZE };
+        let tail_max = if redo.is_some() || is_encrypted { TAIL_MAX } else { TAIL_MAX + REDO_SIZE };
         if short(264) as usize > tail_max {
             return Err(Damage("the end of the free-space log does not fit"));
         }
@@ -309,6 +333,7 @@ impl Meta {
             opening: short(268),
             log: LogRoot { newest, newest_delta: short(260), tail },
             redo,
+            authenticator: authenticator.filter(|_| is_encrypted),
         };
         meta.check()?;
         Ok(meta)
@@ -359,14 +384,14 @@ impl Meta {
     /// The format version of a whole meta of a store of such pages, if it is newer than this library. Whatever older
     /// metas are beside it, they are not the newest commit.
     pub(crate) fn newer_version(bytes: &[u8], shift: u32) -> Option<u32> {
-        let version = Meta::version_of(bytes).filter(|&v| v > VERSION_WITH_LOG)?;
+        let version = Meta::version_of(bytes).filter(|&v| v > VERSION_ENCRYPTED)?;
         let is_whole = matches!(Meta::read(bytes), Reading::Useless(_));
         (is_whole && bytes.get(20).is_some_and(|&b| u32::from(b) == shift)).then_some(version)
     }
 
     /// Whether this library reads and writes stores of a version.
     pub(crate) fn is_known(version: u32) -> bool {
-        matches!(version, VERSION | VERSION_WITH_LOG)
+        matches!(version, VERSION | VERSION_WITH_LOG | VERSION_ENCRYPTED)
     }
 }
 
@@ -514,6 +539,7 @@ mod tests {
                 tail: vec![1, 2, 3],
             },
             redo: None,
+            authenticator: None,
         }
     }
 

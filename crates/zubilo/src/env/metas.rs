@@ -7,11 +7,14 @@
 //! between two leaves nothing half-said.
 
 use std::io::IoSlice;
+use std::sync::Arc;
 
+use crate::crypt;
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
+use crate::page::Damage;
 use crate::planted::{Bug, has};
-use crate::platform::DataFile;
+use crate::platform::{DataFile, Decryption};
 use crate::shared::{STEADY, Shared, Word, steady_of};
 use crate::sync::{Ordering, fence};
 
@@ -264,7 +267,10 @@ pub(crate) fn settle(shared: &Shared, arrived: &[Pending]) {
 /// when the process is killed; only a weak one through the map, if pages go that way. Killed in between
 /// it leaves a meta whose checksum does not hold, and the commit before it is the newest.
 pub(crate) fn write(data: &dyn DataFile, shared: &Shared, i: usize, meta: &Meta) -> Result<()> {
-    let page = meta.encode();
+    let page = match data.decryption() {
+        None => meta.encode(),
+        Some(_) => authenticated(data, meta).encode(),
+    };
     set_seal(shared, i, seal_of(&page));
     let at = (i as u64) << meta.page_shift;
     if meta.trust == Trust::Weak
@@ -281,6 +287,34 @@ pub(crate) fn write(data: &dyn DataFile, shared: &Shared, i: usize, meta: &Meta)
     }
     data.write_at(at, &mut [IoSlice::new(page.as_slice())])
         .map_err(Error::io_at("write a meta page", data.path()))
+}
+
+/// The meta as it goes into this file: in an encrypted one with the proof of who has written it.
+pub(crate) fn authenticated(data: &dyn DataFile, meta: &Meta) -> Meta {
+    let of = |decryption: Arc<dyn Decryption>| {
+        decryption.authenticator(meta.to_authenticate().as_slice())
+    };
+    Meta { authenticator: data.decryption().map(of), ..meta.clone() }
+}
+
+/// What the bytes of a meta page of this file are. In an encrypted file a meta is none that nobody with the key has written.
+fn read_meta(data: &dyn DataFile, page: &[u8]) -> Reading {
+    match Meta::read(page) {
+        Reading::Meta(meta, _)
+            if data.decryption().is_some() && *meta != authenticated(data, &meta) =>
+        {
+            Reading::Useless(Damage("nobody who has the key of the store has written this meta"))
+        }
+        reading => reading,
+    }
+}
+
+/// The meta that these bytes of the file are.
+fn decode(data: &dyn DataFile, page: &[u8], shift: u32) -> Option<Meta> {
+    match read_meta(data, page) {
+        Reading::Meta(meta, _) => Some(*meta).filter(|meta| meta.page_shift == shift),
+        _ => None,
+    }
 }
 
 /// Wipes metas newer than the newest published commit: of a writer that was killed before it
@@ -363,7 +397,26 @@ fn bytes(data: &dyn DataFile, len: u64, i: u64, shift: u32) -> Option<[u8; META_
     // SAFETY: the range lies inside file and map. Another process may be writing the page; the
     // copy is checked by its checksum, never trusted as it is.
     unsafe {
-        std::ptr::copy_nonoverlapping(data.base().add(at as usize), copy.as_mut_ptr(), META_SIZE);
+        std::ptr::copy_nonoverlapping(
+            data.metas_base().add(at as usize),
+            copy.as_mut_ptr(),
+            META_SIZE,
+        );
+    }
+    Some(copy)
+}
+
+/// A copy of the page after the metas of an encrypted file, in which its header is.
+#[cfg(feature = "encryption")]
+pub(crate) fn header_page(data: &dyn DataFile, shift: u32) -> Option<Vec<u8>> {
+    let (at, len) = (META_COUNT << shift, 1 << shift);
+    if at + len as u64 > data.len().ok()?.min(data.reserved()) {
+        return None;
+    }
+    let mut copy = vec![0; len];
+    // SAFETY: the range lies inside file and map; the copy is checked by its checksum.
+    unsafe {
+        std::ptr::copy_nonoverlapping(data.metas_base().add(at as usize), copy.as_mut_ptr(), len);
     }
     Some(copy)
 }
@@ -400,11 +453,7 @@ pub(crate) fn read(data: &dyn DataFile) -> Result<Found> {
             if let Some(newer) = Meta::newer_version(&page, shift) {
                 return Ok(Found::Version(newer));
             }
-            if let Ok(meta) = Meta::decode(&page)
-                && meta.page_shift == shift
-            {
-                metas.push((i as usize, meta));
-            }
+            metas.extend(decode(data, &page, shift).map(|meta| (i as usize, meta)));
         }
         if let Some(uuid) = metas.iter().max_by_key(|(_, m)| m.txn).map(|(_, m)| m.uuid) {
             metas.retain(|(_, m)| m.uuid == uuid);
@@ -434,11 +483,10 @@ fn is_residue(data: &dyn DataFile, len: u64) -> bool {
     }
     // SAFETY: the range lies inside file and map, see above; a file that is not yet a store has
     // no writer.
-    let bytes = unsafe { std::slice::from_raw_parts(data.base(), len as usize) };
-    let zero = |bytes: &[u8]| bytes.iter().all(|b| *b == 0);
+    let bytes = unsafe { std::slice::from_raw_parts(data.metas_base(), len as usize) };
     match bytes.split_at_checked(META_SIZE) {
-        Some((first, rest)) => Meta::is_residue(first) && zero(rest),
-        None => zero(bytes),
+        Some((first, rest)) => Meta::is_residue(first) && is_blank_or_header(rest),
+        None => is_zero(bytes),
     }
 }
 
@@ -452,32 +500,40 @@ fn is_blank(data: &dyn DataFile, len: u64) -> bool {
     // SAFETY: both ranges lie inside device and map, see above.
     let (start, end) = unsafe {
         let at = |from: u64| {
-            std::slice::from_raw_parts(data.base().add(from as usize), RESIDUE_MAX as usize)
+            std::slice::from_raw_parts(data.metas_base().add(from as usize), RESIDUE_MAX as usize)
         };
         (at(0), at(len - RESIDUE_MAX))
     };
-    let zero = |bytes: &[u8]| bytes.iter().all(|b| *b == 0);
     let (first, rest) = start.split_at(META_SIZE);
-    Meta::is_residue(first) && zero(rest) && zero(end)
+    Meta::is_residue(first) && is_blank_or_header(rest) && is_zero(end)
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|b| *b == 0)
+}
+
+/// Zeros, but for what the creation of an encrypted store writes first.
+fn is_blank_or_header(bytes: &[u8]) -> bool {
+    bytes.chunks(512).all(|sector| is_zero(sector) || crypt::is_header(sector))
 }
 
 /// The meta that the file has in slot `i`, if it is whole.
 fn at(data: &dyn DataFile, i: usize, shift: u32) -> Option<Meta> {
     let page = bytes(data, data.len().ok()?, i as u64, shift)?;
-    Meta::decode(&page).ok().filter(|meta| meta.page_shift == shift)
+    decode(data, &page, shift)
 }
 
 /// What the bytes of meta page `i` are; none where the file ends before.
 pub(crate) fn reading(data: &dyn DataFile, i: u64, shift: u32) -> Option<Reading> {
     let len = data.len().ok()?;
-    bytes(data, len, i, shift).map(|page| Meta::read(&page))
+    bytes(data, len, i, shift).map(|page| read_meta(data, &page))
 }
 
 /// The meta pages that are damaged. The caller holds the meta lock, or nobody writes.
 pub(crate) fn damaged(data: &dyn DataFile, shift: u32) -> Vec<DamagedMeta> {
     let len = data.len().unwrap_or(0);
     let look = |i: u64| {
-        let (sectors, commit, is_rebuilt) = match Meta::read(&bytes(data, len, i, shift)?) {
+        let (sectors, commit, is_rebuilt) = match read_meta(data, &bytes(data, len, i, shift)?) {
             Reading::Meta(meta, Some(_)) => (1, Some(meta.txn), true),
             Reading::Damaged(sectors, txn) => (sectors, txn, false),
             Reading::Meta(_, None) | Reading::Empty | Reading::Torn | Reading::Useless(_) => {

@@ -9,6 +9,7 @@ mod adopt;
 pub(crate) mod checkpoint;
 pub(crate) mod choose;
 pub(crate) mod counters;
+pub(crate) mod encryption;
 pub(crate) mod facade;
 pub(crate) mod flusher;
 mod free_space;
@@ -64,7 +65,10 @@ pub(crate) struct EnvInner {
     /// By chance; it is in the metas that this process writes.
     pub(crate) opening: u32,
     pub(crate) checks: &'static Checks,
+    /// What readers do with a page before they look at it.
     pub(crate) verifier: Option<Verifier>,
+    /// The least that anybody does with it.
+    pub(crate) decrypting: Option<Arc<Verifier>>,
     pub(crate) flusher: Flusher,
     pub(crate) counters: Counters,
     pub(crate) close_without_sync: AtomicBool,

@@ -45,10 +45,13 @@ pub(crate) fn start(
     options.at_commit = options.at_commit.filter(|_| options.read_only);
     advise(data.as_ref(), &options);
     let verifier = match options.verify {
-        VerifyReads::Never => None,
-        VerifyReads::Always => Some(Verifier::always()),
-        VerifyReads::FirstTouch => Some(Verifier::first_touch(shared.newest_root()[1])),
+        VerifyReads::Never => Verifier::never(data.as_ref()),
+        VerifyReads::Always => Some(Verifier::always(data.as_ref())),
+        VerifyReads::FirstTouch => {
+            Some(Verifier::first_touch(data.as_ref(), shared.newest_root()[1]))
+        }
     };
+    let decrypting = Verifier::never(data.as_ref()).map(Arc::new);
     let geometry_pending = AtomicBool::new(options.geometry.is_some());
     let memory = platform::memory_limit();
     let dirty_limit = options.dirty_limit_of(platform::private_memory_limit(memory));
@@ -65,6 +68,7 @@ pub(crate) fn start(
         opening: by_chance(0) as u32,
         checks,
         verifier,
+        decrypting,
         flusher: Flusher::new(),
         counters: Counters::default(),
         close_without_sync: AtomicBool::new(false),
@@ -408,9 +412,12 @@ impl TrustRule<'_> {
 
     /// Whether all that a commit can reach is there.
     pub(super) fn is_whole(&self, meta: &Meta, on_disk: u64) -> bool {
+        let decrypting = Verifier::never(self.data);
         // SAFETY: `is_within` held; nobody else has the store open.
-        let snapshot =
-            unsafe { Snapshot::new(self.data.base(), meta.page_shift, meta.end, meta.txn, None) };
+        let snapshot = unsafe {
+            let (base, shift) = (self.data.base(), meta.page_shift);
+            Snapshot::new(base, shift, meta.end, meta.txn, decrypting.as_ref())
+        };
         let pages = plausible_pages(self.data, meta.page_shift);
         (self.checks.is_whole)(snapshot, meta, pages, on_disk)
     }
@@ -440,8 +447,12 @@ pub(super) fn plausible_pages(data: &dyn DataFile, shift: u32) -> u64 {
 
 /// Compares the digest of a commit with the pages it wrote.
 fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
+    let decrypting = Verifier::never(data);
     // SAFETY: the caller checked `end` against file and map; nobody else has the store open.
-    let snapshot = unsafe { Snapshot::new(data.base(), meta.page_shift, meta.end, meta.txn, None) };
+    let snapshot = unsafe {
+        let (base, shift) = (data.base(), meta.page_shift);
+        Snapshot::new(base, shift, meta.end, meta.txn, decrypting.as_ref())
+    };
     // Segments of the log are verified on the way.
     let delta = log::newest_delta(&snapshot, &meta.log_of()).ok()?;
     let mut hasher = XxHash3_64::new();
@@ -449,7 +460,12 @@ fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
         let len = extent.count.checked_shl(meta.page_shift)?;
         hasher.write(snapshot.bytes(extent.first, len)?);
     }
-    Some(hasher.finish() == meta.digest)
+    Some(digest_of(data, hasher.finish()) == meta.digest)
+}
+
+/// The digest of a commit whose pages have this checksum. It is in a meta, which everybody can read.
+pub(crate) fn digest_of(data: &dyn DataFile, checksum: u64) -> u64 {
+    data.decryption().map_or(checksum, |decryption| decryption.blinded(checksum))
 }
 
 /// Says which slot holds what.
@@ -502,7 +518,9 @@ fn create(
         opening: by_chance(0) as u32,
         log: LogRoot::default(),
         redo: None,
+        authenticator: None,
     };
+    let meta = metas::authenticated(data, &meta);
     let first = (META_COUNT << shift).next_multiple_of(64 << 10);
     if first > data.reserved().min(meta.geometry.upper) {
         return Err(Error::Invalid(

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::crypt::Secret;
 use crate::env::log::Logger;
 use crate::env::slow::SlowReaders;
 use crate::num::TxnId;
@@ -189,6 +190,7 @@ pub struct Options {
     pub(crate) at_commit: Option<TxnId>,
     pub(crate) discard_newer: bool,
     pub(crate) reopen_after_fork: bool,
+    pub(crate) secret: Option<Secret>,
 }
 
 impl Default for Options {
@@ -220,6 +222,10 @@ impl Default for Options {
             at_commit: None,
             discard_newer: false,
             reopen_after_fork: false,
+            #[cfg(all(feature = "planted", feature = "encryption"))]
+            secret: crate::planted::key().map(|key| Secret::key(&key)),
+            #[cfg(not(all(feature = "planted", feature = "encryption")))]
+            secret: None,
         }
     }
 }
@@ -422,6 +428,56 @@ impl Options {
     /// ([`Env::scrub_report`](crate::Env::scrub_report)). Default: not.
     pub fn scrub(mut self, how: Scrub) -> Options {
         self.scrub = Some(how);
+        self
+    }
+
+    /// The key of an encrypted store. A store that is created is encrypted with it: all of it but the metas, which say
+    /// how large the store is and not what is in it. [`Error::WrongKey`](crate::Error::WrongKey) if it has another one;
+    /// [`Error::NotEncrypted`](crate::Error::NotEncrypted) if it has none. To change the key, or to encrypt a store that is
+    /// there, copy it: [`Env::copy_to_path_as`](crate::Env::copy_to_path_as).
+    ///
+    /// Pages are decrypted into memory of the process when they are first read, and stay there. There is no redo log, and
+    /// pages are written by calls, never through the map.
+    ///
+    /// ```
+    /// use zubilo::{Error, Options};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// let key = [7; 32]; // from wherever the program keeps it
+    /// let env = Options::new().encryption_key(&key).open(path)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// env.close()?;
+    /// assert!(matches!(Options::new().open(path), Err(Error::KeyMissing)));
+    /// assert!(matches!(Options::new().encryption_key(&[8; 32]).open(path), Err(Error::WrongKey)));
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
+    #[cfg(feature = "encryption")]
+    pub fn encryption_key(mut self, key: &[u8; 32]) -> Options {
+        self.secret = Some(Secret::key(key));
+        self
+    }
+
+    /// The passphrase of an encrypted store, instead of a key. The key is made of it with Argon2id, which takes 64 MiB
+    /// of memory and a tenth of a second at each open, so that guessing is expensive.
+    ///
+    /// ```
+    /// use zubilo::Options;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// let env = Options::new().passphrase("correct horse battery staple").open(path)?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
+    #[cfg(feature = "encryption")]
+    pub fn passphrase(mut self, passphrase: impl AsRef<[u8]>) -> Options {
+        self.secret = Some(Secret::passphrase(passphrase.as_ref()));
         self
     }
 

@@ -68,7 +68,39 @@ impl Env {
         compact: bool,
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<TxnId> {
-        copy::to_path(&self.here()?.inner, path.as_ref(), compact, progress)
+        let inner = &self.here()?.inner;
+        copy::to_path(inner, path.as_ref(), compact, inner.options.secret.as_ref(), progress)
+    }
+
+    /// As [`Env::copy_to_path`], with the key or passphrase of `like` instead of the store's: so a store gets another key, or
+    /// becomes an encrypted one. Without a key in `like` the copy is not encrypted.
+    ///
+    /// ```
+    /// use zubilo::Options;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # #[cfg(feature = "encryption")] {
+    /// # let env = Options::new().open(path)?;
+    /// let encrypted = Options::new().passphrase("correct horse battery staple");
+    /// let path = path.with_extension("encrypted");
+    /// env.copy_to_path_as(&path, true, &encrypted, &mut |_, _| true)?;
+    /// encrypted.open(&path)?;
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
+    pub fn copy_to_path_as(
+        &self,
+        path: impl AsRef<Path>,
+        compact: bool,
+        like: &Options,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<TxnId> {
+        let inner = &self.here()?.inner;
+        copy::to_path(inner, path.as_ref(), compact, like.secret.as_ref(), progress)
     }
 
     /// Streams a copy of the newest commit, to a pipe for example; otherwise as
@@ -93,7 +125,20 @@ impl Env {
         compact: bool,
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<TxnId> {
-        copy::to_writer(&self.here()?.inner, out, compact, progress)
+        let inner = &self.here()?.inner;
+        copy::to_writer(inner, out, compact, inner.options.secret.as_ref(), progress)
+    }
+
+    /// As [`Env::copy_to_writer`], with the key or passphrase of `like` instead of the store's; see
+    /// [`Env::copy_to_path_as`].
+    pub fn copy_to_writer_as(
+        &self,
+        out: &mut dyn Write,
+        compact: bool,
+        like: &Options,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<TxnId> {
+        copy::to_writer(&self.here()?.inner, out, compact, like.secret.as_ref(), progress)
     }
 
     /// Experimental. Streams what is new since an older commit, whose number a copy gave: its changes. With such a copy,
@@ -233,6 +278,7 @@ pub fn restore(
     to: impl AsRef<Path>,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<TxnId> {
+    // An encrypted one is refused: its changes cannot be had.
     let copy = Options::new().read_only(true).open(copy)?;
     let part = copy::Part::create(&copy.inner, to.as_ref())?;
     let filled = part.fill(&copy.inner, changes, &mut |done, all| progress(done, all * 2));

@@ -64,7 +64,15 @@ impl Env {
     /// Nothing is changed, no lock is taken, and the store may be in use.
     /// [`Options::at_commit`] opens one of them.
     pub fn stored_commits(path: impl AsRef<Path>) -> Result<Vec<StoredCommit>> {
-        open::stored_commits(path.as_ref())
+        open::stored_commits(path.as_ref(), &Options::new())
+    }
+
+    /// As [`Env::stored_commits`], of an encrypted store with the key or passphrase of `options`.
+    pub fn stored_commits_as(
+        path: impl AsRef<Path>,
+        options: &Options,
+    ) -> Result<Vec<StoredCommit>> {
+        open::stored_commits(path.as_ref(), options)
     }
 
     /// As [`Env::stored_commits`], for a given file and system.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::env::choose;
+use crate::env::encryption;
 use crate::env::info::StoredCommit;
 use crate::env::join::{self, Joined};
 use crate::env::metas::{self, Found};
@@ -61,6 +62,12 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
                  the other one first",
             ));
         }
+        match (&env.options.secret, &options.secret) {
+            (Some(_), None) => return Err(Error::KeyMissing),
+            (None, Some(_)) => return Err(Error::NotEncrypted),
+            (of_store, given) if of_store != given => return Err(Error::WrongKey),
+            _ => {}
+        }
         if env.options.read_only && !options.read_only {
             return Err(Error::Busy("this process has the store open for reading only"));
         }
@@ -93,7 +100,7 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
 }
 
 /// What the meta pages of a file name.
-pub(super) fn stored_commits(path: &Path) -> Result<Vec<StoredCommit>> {
+pub(super) fn stored_commits(path: &Path, options: &Options) -> Result<Vec<StoredCommit>> {
     let how = OpenFile {
         read_only: true,
         create: false,
@@ -103,6 +110,7 @@ pub(super) fn stored_commits(path: &Path) -> Result<Vec<StoredCommit>> {
         large_calls: false,
     };
     let (data, _) = platform::open_data(path, &how)?;
+    let data = encryption::unlocked(data, &options.clone().read_only(true))?;
     commits_of(data.as_ref(), platform::boot_id())
 }
 
@@ -165,6 +173,11 @@ fn checked(mut options: Options) -> Result<Options> {
         // What it shows may be in pages that others have used since.
         options.verify = VerifyReads::FirstTouch;
     }
+    if options.secret.is_some() && options.redo_log > 0 {
+        return Err(Error::Invalid(
+            "an encrypted store has no redo log: its records would be readable",
+        ));
+    }
     Ok(options)
 }
 
@@ -204,6 +217,7 @@ fn start(
     boot_id: [u8; 16],
     options: Options,
 ) -> Result<Env> {
+    let data = encryption::unlocked(data, &options)?;
     let inner = bring_up::start(data, joined, boot_id, options, &CHECKS)?;
     let owner = Owner::start(&inner)?;
     Ok(Env { inner, owner })

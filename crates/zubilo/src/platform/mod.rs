@@ -13,6 +13,7 @@
 
 use std::io::{self, IoSlice};
 use std::path::Path;
+use std::sync::Arc;
 
 use twox_hash::XxHash3_64;
 
@@ -78,11 +79,23 @@ pub enum Advice {
 /// address stays, [`reserved`](Self::reserved) bytes from it belong to this file, those below the length
 /// that [`len`](Self::len), [`grow`](Self::grow) and [`truncate`](Self::truncate) have returned can be read,
 /// and what they hold changes only by [`write_at`](Self::write_at) and through
-/// [`writable`](Self::writable), which is the same memory or none.
+/// [`writable`](Self::writable), which is the same memory or none. Where there is a
+/// [`decryption`](Self::decryption), pages after the metas are there once it has made them readable, and
+/// change in memory when it does so again, after they were written.
 pub unsafe trait DataFile: Send + Sync {
     /// Start of the read-only shared map; never moves. Bytes at and beyond [`len`](Self::len)
     /// must not be touched: the system answers with a signal.
     fn base(&self) -> *const u8;
+
+    /// Where the metas are mapped as the file holds them: [`base`](Self::base), unless the file is encrypted.
+    fn metas_base(&self) -> *const u8 {
+        self.base()
+    }
+
+    /// What makes the pages of an encrypted file readable; none for other files.
+    fn decryption(&self) -> Option<Arc<dyn Decryption>> {
+        None
+    }
 
     /// Bytes of address space reserved at [`base`](Self::base): the file can grow this long.
     fn reserved(&self) -> u64;
@@ -165,6 +178,20 @@ pub unsafe trait DataFile: Send + Sync {
     fn descriptor(&self) -> Option<i32> {
         None
     }
+}
+
+/// What reads an encrypted file.
+pub trait Decryption: Send + Sync {
+    /// Makes pages readable at [`DataFile::base`], from the first to the last of so many. Fails with the number
+    /// of the first one that nobody with the key has written in this place. The caller pins a snapshot in
+    /// which they are in use.
+    fn decrypt(&self, first: u64, count: u64) -> Result<(), u64>;
+
+    /// What proves that somebody with the key has written `meta`.
+    fn authenticator(&self, meta: &[u8]) -> [u8; 32];
+
+    /// Of a checksum over what is encrypted a number that says nothing to those without the key.
+    fn blinded(&self, checksum: u64) -> u64;
 }
 
 /// How [`open_data`] opens a file.

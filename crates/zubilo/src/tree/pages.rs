@@ -155,7 +155,7 @@ impl<'p> Snapshot<'p> {
         Snapshot { base, end, txn, shift, size, verifier, life: PhantomData }
     }
 
-    /// The same pages, each checksum verified by `verifier`.
+    /// The same pages, each verified by `verifier`, which belongs to the same file.
     pub(crate) fn verified_by<'s>(self, verifier: &'s Verifier) -> Snapshot<'s>
     where
         'p: 's,
@@ -179,9 +179,30 @@ impl<'p> Snapshot<'p> {
         if len > limit - start {
             return None;
         }
+        if let Some(verifier) = self.verifier {
+            verifier.decrypt(first, len.div_ceil(self.size as u64)).ok()?;
+        }
         // SAFETY: start + len <= end << shift, which `new` promises to be mapped and unchanging
         // for 'p; `end` is bounded by the reservation, so no shift overflows.
         Some(unsafe { std::slice::from_raw_parts(self.base.add(start as usize), len as usize) })
+    }
+
+    /// Whether `len` bytes from page `first` on lie inside the snapshot.
+    fn has(&self, first: u64, len: u64) -> bool {
+        first < self.end && len <= (self.end - first) << self.shift
+    }
+
+    /// What is to be done before a page below the end is looked at.
+    #[cold]
+    #[inline(never)]
+    fn prepare(&self, verifier: &Verifier, at: Ref) -> Result<()> {
+        verifier.decrypt(at.0, 1).map_err(at.damaged())?;
+        let bytes = self.bytes(at.0, self.size as u64).ok_or_else(|| self.stray(at))?;
+        match header::number(bytes) == at.0 {
+            true => verifier.page(at.0, bytes).map_err(at.damaged()),
+            // What is wrong with it is said by who looks at it.
+            false => Ok(()),
+        }
     }
 
     #[cold]
@@ -196,6 +217,9 @@ impl<'p> Pages<'p> for Snapshot<'p> {
         if at.0 >= self.end {
             return Err(self.stray(at));
         }
+        if let Some(verifier) = self.verifier {
+            self.prepare(verifier, at)?;
+        }
         // SAFETY: as in `bytes`: the page lies below `end`.
         let bytes = unsafe {
             let start = self.base.add((at.0 as usize) << self.shift);
@@ -208,15 +232,12 @@ impl<'p> Pages<'p> for Snapshot<'p> {
         if header::number(bytes) != at.0 || header::birth(bytes) > self.txn {
             return Err(corrupted(at, Damage("the page is not the one referred to")));
         }
-        if let Some(verifier) = self.verifier {
-            verifier.page(at.0, bytes).map_err(at.damaged())?;
-        }
         Ok(bytes)
     }
 
     #[inline(always)]
     fn quick_page(&self, at: Ref) -> (bool, &'p [u8]) {
-        // Where checksums are to be verified nothing is usual.
+        // Where pages are to be verified or decrypted nothing is usual.
         if self.size < page::SMALLEST || self.verifier.is_some() || at.0 >= self.end {
             return (false, &[]);
         }
@@ -236,17 +257,20 @@ impl<'p> Pages<'p> for Snapshot<'p> {
         if at.0 >= self.end {
             return None;
         }
-        // SAFETY: as in `page`.
+        // SAFETY: as in `page`. What was looked at before was decrypted then, and has not changed since.
         Some(unsafe {
             std::slice::from_raw_parts(self.base.add((at.0 as usize) << self.shift), self.size)
         })
     }
 
     fn run(&self, holder: Ref, run: &RunRef) -> Result<&'p [u8]> {
-        let bytes = self
-            .bytes(run.first, run.len)
-            .filter(|_| run.birth <= self.txn)
-            .ok_or_else(|| corrupted(holder, Damage("a value run leads outside the store")))?;
+        let stray = || corrupted(holder, Damage("a value run leads outside the store"));
+        let is_inside = run.birth <= self.txn && self.has(run.first, run.len);
+        let pages = is_inside.then(|| run.len.div_ceil(self.size as u64)).ok_or_else(stray)?;
+        if let Some(verifier) = self.verifier {
+            verifier.decrypt(run.first, pages).map_err(Ref(run.first).damaged())?;
+        }
+        let bytes = self.bytes(run.first, run.len).ok_or_else(stray)?;
         if let Some(verifier) = self.verifier {
             verifier.run(run, bytes).map_err(Ref(run.first).damaged())?;
         }

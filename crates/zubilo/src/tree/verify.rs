@@ -1,6 +1,10 @@
-//! Checksums on reads, for those who ask for them: each page once, or each time.
+//! What is done with a page of the file before its bytes are looked at: pages of an encrypted store are decrypted,
+//! and checksums are verified for those who ask for it, of each page once or each time.
+
+use std::sync::Arc;
 
 use crate::page::{Damage, header};
+use crate::platform::{DataFile, Decryption};
 use crate::sync::{AtomicU64, Ordering};
 
 use super::RunRef;
@@ -9,45 +13,71 @@ use super::RunRef;
 pub(crate) struct Verifier {
     /// One bit a page that has been verified; empty when each read is to be verified.
     seen: Box<[AtomicU64]>,
+    /// Whether checksums are looked at.
+    checksums: bool,
+    /// Of an encrypted store.
+    decryption: Option<Arc<dyn Decryption>>,
 }
 
 impl Verifier {
-    /// Verifies on each read.
-    pub(crate) fn always() -> Verifier {
-        Verifier { seen: Box::new([]) }
+    /// Verifies on each read of `data`.
+    pub(crate) fn always(data: &dyn DataFile) -> Verifier {
+        Verifier { seen: Box::new([]), checksums: true, decryption: data.decryption() }
     }
 
     /// Verifies the first read of each of the first `pages` pages, and every read of the others.
     /// A page that is written anew later is trusted: it came through memory, not from the disk.
-    pub(crate) fn first_touch(pages: u64) -> Verifier {
+    pub(crate) fn first_touch(data: &dyn DataFile, pages: u64) -> Verifier {
         let words = pages.div_ceil(64) as usize;
-        Verifier { seen: (0..words).map(|_| AtomicU64::new(0)).collect() }
+        let seen = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Verifier { seen, ..Verifier::always(data) }
+    }
+
+    /// Looks at no checksum. None where a page is there as it is.
+    pub(crate) fn never(data: &dyn DataFile) -> Option<Verifier> {
+        let decryption = Some(data.decryption()?);
+        Some(Verifier { seen: Box::new([]), checksums: false, decryption })
+    }
+
+    /// Makes pages readable; to be called before each look at their bytes.
+    #[inline]
+    pub(crate) fn decrypt(&self, first: u64, count: u64) -> Result<(), Damage> {
+        match &self.decryption {
+            None => Ok(()),
+            Some(decryption) => decryption.decrypt(first, count).map_err(|_| NOT_AUTHENTIC),
+        }
     }
 
     #[inline]
     pub(crate) fn page(&self, number: u64, bytes: &[u8]) -> Result<(), Damage> {
+        self.once(number, || header::verify(bytes, number))
+    }
+
+    pub(crate) fn run(&self, run: &RunRef, bytes: &[u8]) -> Result<(), Damage> {
+        if self.decryption.is_some() {
+            // What its pages were before is authentic too, and nothing in them says whose they are.
+            return run.verify(bytes);
+        }
+        self.once(run.first, || run.verify(bytes))
+    }
+
+    #[inline]
+    fn once(&self, number: u64, verify: impl FnOnce() -> Result<(), Damage>) -> Result<(), Damage> {
+        if !self.checksums {
+            return Ok(());
+        }
         let word = self.seen.get((number / 64) as usize);
         let bit = 1 << (number % 64);
         if word.is_some_and(|w| w.load(Ordering::Relaxed) & bit != 0) {
             return Ok(());
         }
-        header::verify(bytes, number)?;
-        if let Some(word) = word {
-            word.fetch_or(bit, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    pub(crate) fn run(&self, run: &RunRef, bytes: &[u8]) -> Result<(), Damage> {
-        let word = self.seen.get((run.first / 64) as usize);
-        let bit = 1 << (run.first % 64);
-        if word.is_some_and(|w| w.load(Ordering::Relaxed) & bit != 0) {
-            return Ok(());
-        }
-        run.verify(bytes)?;
+        verify()?;
         if let Some(word) = word {
             word.fetch_or(bit, Ordering::Relaxed);
         }
         Ok(())
     }
 }
+
+/// What is wrong with a page that does not decrypt.
+const NOT_AUTHENTIC: Damage = Damage("the page is not what was encrypted in its place");

@@ -595,7 +595,10 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     let mut pins = Vec::new();
     env.collect_pins(&mut pins);
     // SAFETY: the caller holds the writer lock, so no page of the newest commit is written.
-    let snapshot = unsafe { Snapshot::new(env.data.base(), env.shift, meta.end, meta.txn, None) };
+    let snapshot = unsafe {
+        let decrypting = env.decrypting.as_deref();
+        Snapshot::new(env.data.base(), env.shift, meta.end, meta.txn, decrypting)
+    };
     let mut arena = None;
     if let Some(mut state) = kept {
         let WriterState { space, log, meta: known, .. } = &mut *state;

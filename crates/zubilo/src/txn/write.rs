@@ -105,8 +105,10 @@ impl WriteTxn {
         let (base, catalogue) = (Root::of(meta), Catalogue::of(meta));
         // SAFETY: this is the writer: nobody else writes pages, and it writes none that the
         // snapshot it works on can reach; `SpaceWriter::begin` checked that `end` is inside the map.
-        let ws =
-            unsafe { Workspace::new(env.data.base(), env.shift, base.end, base.txn + 1, arena) };
+        let ws = unsafe {
+            let (end, txn) = (base.end, base.txn + 1);
+            Workspace::new(env.data.base(), env.shift, end, txn, arena, env.decrypting.clone())
+        };
         Ok(WriteTxn {
             env: Arc::clone(env),
             base,

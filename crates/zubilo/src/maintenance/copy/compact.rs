@@ -28,7 +28,7 @@ pub(super) fn run(
     let page_size = 1 << source.page_shift;
     let mut out = Output { sink, page_size, next: META_COUNT, txn: source.txn };
     // Whatever the store is opened with: the copy's own checksums would hide the damage for good.
-    let verifier = Verifier::first_touch(source.end);
+    let verifier = Verifier::first_touch(txn.env().data.as_ref(), source.end);
     let snapshot = txn.snapshot().verified_by(&verifier);
     let mut copy =
         Copy { snapshot, total: source.end, progress, seen: 0, taken: Taken::new(source)? };

@@ -20,6 +20,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::crypt::{Sealer, Secret};
 use crate::env::EnvInner;
 use crate::env::meta::{META_COUNT, Meta};
 use crate::error::{Error, Result};
@@ -39,10 +40,11 @@ pub(crate) fn to_path(
     env: &Arc<EnvInner>,
     path: &Path,
     compact: bool,
+    secret: Option<&Secret>,
     progress: Progress<'_>,
 ) -> Result<TxnId> {
     let file = create(env, path).map_err(Error::io_at("create", path))?;
-    let copied = copy_to_file(env, &file, path, compact, progress);
+    let copied = copy_to_file(env, (&file, path), compact, secret, progress);
     if copied.is_err() {
         // The error that ended the copy says more than one of the removal could.
         let _ = std::fs::remove_file(path);
@@ -55,23 +57,26 @@ pub(crate) fn to_writer(
     env: &Arc<EnvInner>,
     out: &mut dyn Write,
     compact: bool,
+    secret: Option<&Secret>,
     progress: Progress<'_>,
 ) -> Result<TxnId> {
     let (txn, meta) = pinned(env)?;
     let page_size = env.page_size();
-    let zeros = vec![0; page_size];
-    let mut stream = Stream { out, at: META_COUNT, page_size, zeros };
+    let sealer = sealer_of(env, secret)?;
+    let sealer = sealer.as_ref();
+    let zeros = vec![0; sealer.map_or(page_size, Sealer::stride)];
+    let mut stream = Stream { out, at: META_COUNT, page_size, zeros, sealer };
     let failed = || Error::io("write the copy");
     if compact {
         // A stream starts with the meta, so the trees are laid out twice: once for the meta.
         let compacted = compact::run(&txn, &meta, &mut Nowhere, &mut |_, _| true)?;
-        stream.out.write_all(&meta_pages(&compacted)).map_err(failed())?;
+        stream.out.write_all(&meta_pages(&compacted, sealer)).map_err(failed())?;
         compact::run(&txn, &meta, &mut stream, progress)?;
     } else {
         // Verified first: what is in the stream cannot be taken back.
         verify(&txn, &meta, &mut |done, all| progress(done, all * 2))?;
         let meta = plain::meta(meta);
-        stream.out.write_all(&meta_pages(&meta)).map_err(failed())?;
+        stream.out.write_all(&meta_pages(&meta, sealer)).map_err(failed())?;
         plain::run(&txn, &meta, &mut stream, &mut |done, all| progress(all + done, all * 2))?;
         stream.fill_to(meta.end)?;
     }
@@ -86,6 +91,11 @@ pub(crate) fn changes_to_writer(
     out: &mut dyn Write,
     progress: Progress<'_>,
 ) -> Result<TxnId> {
+    if env.data.decryption().is_some() {
+        return Err(Error::Invalid(
+            "changes of an encrypted store would be readable: copy all of it",
+        ));
+    }
     let (txn, meta) = pinned(env)?;
     if since > txn.id() {
         return Err(Error::Invalid("changes since a commit that there is not yet"));
@@ -115,13 +125,15 @@ fn create(env: &EnvInner, path: &Path) -> io::Result<File> {
 
 fn copy_to_file(
     env: &Arc<EnvInner>,
-    mut file: &File,
-    path: &Path,
+    (mut file, path): (&File, &Path),
     compact: bool,
+    secret: Option<&Secret>,
     progress: Progress<'_>,
 ) -> Result<TxnId> {
     let (txn, meta) = pinned(env)?;
-    let mut sink = Sparse { file, path, page_size: env.page_size() };
+    let sealer = sealer_of(env, secret)?;
+    let sealer = sealer.as_ref();
+    let mut sink = Sparse { file, path, page_size: env.page_size(), sealer };
     let meta = if compact {
         compact::run(&txn, &meta, &mut sink, progress)?
     } else {
@@ -133,10 +145,12 @@ fn copy_to_file(
         meta
     };
     let io = |op| Error::io_at(op, path);
-    file.set_len(meta.end << env.shift).map_err(io("set the length of"))?;
+    let len = meta.end << env.shift;
+    file.set_len(sealer.map_or(len, |sealer| sealer.file_len(len)))
+        .map_err(io("set the length of"))?;
     file.sync_all().map_err(io("flush"))?;
     file.seek(SeekFrom::Start(0)).map_err(io("write"))?;
-    file.write_all(&meta_pages(&meta)).map_err(io("write"))?;
+    file.write_all(&meta_pages(&meta, sealer)).map_err(io("write"))?;
     file.sync_all().map_err(io("flush"))?;
     flush_directory(path)?;
     Ok(txn.id())
@@ -150,10 +164,18 @@ fn flush_directory(path: &Path) -> Result<()> {
         .map_err(Error::io_at("flush the directory", directory))
 }
 
-/// The meta pages of a copy: the meta and empty ones.
-fn meta_pages(meta: &Meta) -> Vec<u8> {
+/// What encrypts a copy, where that is asked for.
+fn sealer_of(env: &EnvInner, secret: Option<&Secret>) -> Result<Option<Sealer>> {
+    secret.map(|secret| Sealer::new(secret, env.shift)).transpose()
+}
+
+/// The meta pages of a copy: the meta and empty ones. In an encrypted one the header follows.
+fn meta_pages(meta: &Meta, sealer: Option<&Sealer>) -> Vec<u8> {
+    let of = |sealer: &Sealer| sealer.authenticator(meta.to_authenticate().as_slice());
+    let meta = Meta { authenticator: sealer.map(of), ..meta.clone() };
     let mut pages = meta.encode().to_vec();
     pages.resize((META_COUNT as usize) << meta.page_shift, 0);
+    pages.extend(sealer.map(Sealer::header).unwrap_or_default());
     pages
 }
 
@@ -173,6 +195,7 @@ struct Stream<'o> {
     page_size: usize,
     /// A page of them.
     zeros: Vec<u8>,
+    sealer: Option<&'o Sealer>,
 }
 
 impl Stream<'_> {
@@ -189,6 +212,8 @@ impl PageSink for Stream<'_> {
     fn pages(&mut self, first: u64, bytes: &[u8]) -> Result<()> {
         self.fill_to(first)?;
         self.at += (bytes.len() / self.page_size) as u64;
+        let sealed = self.sealer.map(|sealer| sealer.seal(first, bytes)).transpose()?;
+        let bytes = sealed.as_deref().unwrap_or(bytes);
         self.out.write_all(bytes).map_err(Error::io("write the copy"))
     }
 }
@@ -198,12 +223,18 @@ struct Sparse<'f> {
     file: &'f File,
     path: &'f Path,
     page_size: usize,
+    sealer: Option<&'f Sealer>,
 }
 
 impl PageSink for Sparse<'_> {
     fn pages(&mut self, first: u64, bytes: &[u8]) -> Result<()> {
         use std::os::unix::fs::FileExt;
-        let at = first * self.page_size as u64;
+        let sealed = self.sealer.map(|sealer| sealer.seal(first, bytes)).transpose()?;
+        let at = match self.sealer {
+            Some(sealer) => sealer.place(first),
+            None => first * self.page_size as u64,
+        };
+        let bytes = sealed.as_deref().unwrap_or(bytes);
         self.file.write_all_at(bytes, at).map_err(Error::io_at("write", self.path))
     }
 }

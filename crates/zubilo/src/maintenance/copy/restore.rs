@@ -70,7 +70,7 @@ impl Part {
     ) -> Result<(TxnId, u64)> {
         let (txn, meta) = pinned(copy)?;
         let page_size = copy.page_size();
-        let mut sink = Sparse { file: &self.file, path: &self.path, page_size };
+        let mut sink = Sparse { file: &self.file, path: &self.path, page_size, sealer: None };
         let mut meta = plain::meta(meta);
         plain::run(&txn, &meta, &mut sink, progress)?;
         for stream in changes {
@@ -84,7 +84,7 @@ impl Part {
         }
         self.file.set_len(meta.end << meta.page_shift).map_err(io("set the length of"))?;
         self.file.sync_all().map_err(io("flush"))?;
-        self.file.write_all_at(&meta_pages(&meta), 0).map_err(io("write"))?;
+        self.file.write_all_at(&meta_pages(&meta, None), 0).map_err(io("write"))?;
         self.file.sync_all().map_err(io("flush"))?;
         Ok((TxnId(meta.txn), meta.end))
     }

@@ -16,6 +16,7 @@ mod walk;
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
+use crate::env::options::Options;
 use crate::error::{Error, Result};
 use crate::num::TxnId;
 use crate::page::{Leaf, Order, Packed, ValueKind, header};
@@ -125,7 +126,7 @@ type Each<'e> = &'e mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 impl Salvage {
     /// Looks through the file at `path`.
     pub fn open(path: impl AsRef<Path>) -> Result<Salvage> {
-        Salvage::look(Source::open(path.as_ref())?, None)
+        Salvage::look(Source::open(path.as_ref(), None)?, None)
     }
 
     /// The same, of this commit instead of the newest one, and of those before it. A meta page must still name it
@@ -149,7 +150,17 @@ impl Salvage {
     /// # show(&path).unwrap();
     /// ```
     pub fn open_at(path: impl AsRef<Path>, commit: TxnId) -> Result<Salvage> {
-        Salvage::look(Source::open(path.as_ref())?, Some(commit))
+        Salvage::look(Source::open(path.as_ref(), None)?, Some(commit))
+    }
+
+    /// The same of an encrypted store, with the key or passphrase of `options`; of this commit, or of the newest one. What
+    /// cannot be authenticated is lost. So is all of it when both copies of the header are, from which the key is made.
+    pub fn open_as(
+        path: impl AsRef<Path>,
+        options: &Options,
+        commit: Option<TxnId>,
+    ) -> Result<Salvage> {
+        Salvage::look(Source::open(path.as_ref(), options.secret.as_ref())?, commit)
     }
 
     /// The same for a file in memory.

@@ -9,9 +9,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::crypt::{Sealer, Secret};
 use crate::dirty::with_room;
 use crate::env::meta::{META_COUNT, META_SIZE, Meta, Reading};
 use crate::error::{Error, Result};
+use crate::num::PageNo;
 use crate::page::header;
 use crate::tree::RunRef;
 
@@ -34,7 +36,10 @@ pub(super) struct Found {
 
 pub(super) struct Source {
     bytes: Bytes,
+    /// Bytes of the store.
     len: u64,
+    /// Of an encrypted one.
+    sealer: Option<Sealer>,
     shift: u32,
     /// Whole metas of the newest identity, newest first.
     pub(super) metas: Vec<Meta>,
@@ -52,7 +57,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn open(path: &Path) -> Result<Source> {
+    pub(super) fn open(path: &Path, secret: Option<&Secret>) -> Result<Source> {
         let kind = std::fs::metadata(path).map_err(Error::io_at("open", path))?.file_type();
         if !kind.is_file() {
             // To open a pipe would wait for its other end.
@@ -61,19 +66,20 @@ impl Source {
         }
         let file = File::open(path).map_err(Error::io_at("open", path))?;
         let len = file.metadata().map_err(Error::io_at("find the length of", path))?.len();
-        Source::start(Bytes::File(file), len, path)
+        Source::start(Bytes::File(file), len, path, secret)
     }
 
     pub(super) fn of_bytes(bytes: Vec<u8>) -> Result<Source> {
         let len = bytes.len() as u64;
-        Source::start(Bytes::Memory(bytes), len, Path::new("memory"))
+        Source::start(Bytes::Memory(bytes), len, Path::new("memory"), None)
     }
 
-    fn start(bytes: Bytes, len: u64, path: &Path) -> Result<Source> {
+    fn start(bytes: Bytes, len: u64, path: &Path, secret: Option<&Secret>) -> Result<Source> {
         let (metas, leaves, lacked_memory) = (Vec::new(), BTreeMap::new(), AtomicBool::new(false));
         let mut source = Source {
             bytes,
             len,
+            sealer: None,
             shift: 12,
             metas,
             leaves,
@@ -83,7 +89,8 @@ impl Source {
             lacked_memory,
         };
         source.find_metas();
-        if source.metas.is_empty() && !source.find_page_size() {
+        source.unlock(secret)?;
+        if source.metas.is_empty() && source.sealer.is_none() && !source.find_page_size() {
             let found = "no page of it is a store's";
             return Err(Error::NotAStore { path: Box::new(path.to_path_buf()), found });
         }
@@ -105,10 +112,56 @@ impl Source {
         }
     }
 
-    /// Bytes of the file; none where it ends before or cannot be read.
+    /// Finds the key of an encrypted store, from its header. Metas that nobody with the key has written are none.
+    fn unlock(&mut self, secret: Option<&Secret>) -> Result<()> {
+        let Some(secret) = secret else {
+            let is_encrypted = self.metas.iter().any(|meta| meta.authenticator.is_some());
+            return if is_encrypted { Err(Error::KeyMissing) } else { Ok(()) };
+        };
+        let found = (12..=16).find_map(|shift| {
+            let page = self.raw(META_COUNT << shift, 1 << shift)?;
+            Sealer::of_header(&page, shift, secret).map(|sealer| (sealer, shift))
+        });
+        let Some((sealer, shift)) = found else {
+            return match self.metas.iter().all(|meta| meta.authenticator.is_none()) {
+                true => Err(Error::NotEncrypted),
+                false => Err(Error::Corrupted {
+                    page: PageNo(META_COUNT),
+                    reason: "the header of the encrypted store is damaged, and with it the way to its key",
+                }),
+            };
+        };
+        let sealer = sealer?;
+        let of = |meta: &Meta| sealer.authenticator(meta.to_authenticate().as_slice());
+        self.metas.retain(|meta| meta.authenticator == Some(of(meta)));
+        (self.len, self.shift) = (sealer.store_len(self.len), shift);
+        self.sealer = Some(sealer);
+        Ok(())
+    }
+
+    /// Bytes of the store; none where it ends before, or where they cannot be read or decrypted.
     fn read(&self, at: u64, len: usize) -> Option<Vec<u8>> {
+        let Some(sealer) = self.sealer.as_ref().filter(|_| at >= META_COUNT << self.shift) else {
+            return self.raw(at, len);
+        };
+        if at.checked_add(len as u64)? > self.len {
+            return None;
+        }
+        let mut out = self.room(len)?;
+        for number in at >> self.shift.. {
+            if out.len() >= len {
+                break;
+            }
+            let page = sealer.open(number, self.raw(sealer.place(number), sealer.stride())?)?;
+            out.extend_from_slice(page.get(..page.len().min(len - out.len()))?);
+        }
+        Some(out)
+    }
+
+    /// Bytes of the file; none where it ends before or cannot be read.
+    fn raw(&self, at: u64, len: usize) -> Option<Vec<u8>> {
         let end = at.checked_add(len as u64)?;
-        if end > self.len {
+        if self.sealer.is_none() && end > self.len {
             return None;
         }
         match &self.bytes {

@@ -45,9 +45,25 @@ impl Memory {
         }
     }
 
+    /// `len` bytes of address space, a multiple of the system's page size, which take memory as they are touched:
+    /// small pages, which no core dump has.
+    #[cfg(feature = "encryption")]
+    pub(crate) fn reserve(len: usize) -> io::Result<Memory> {
+        let memory = Memory::map_with(len, libc::MAP_NORESERVE)?;
+        for advice in [libc::MADV_NOHUGEPAGE, libc::MADV_DONTDUMP] {
+            // SAFETY: the range is the map just made; the advice does not change its content.
+            unsafe { libc::madvise(memory.base.as_ptr().cast(), len, advice) };
+        }
+        Ok(memory)
+    }
+
     fn map(len: usize) -> io::Result<Memory> {
+        Memory::map_with(len, 0)
+    }
+
+    fn map_with(len: usize, flags: i32) -> io::Result<Memory> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
         // SAFETY: a new map at an address of the system's choice replaces nothing of ours.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
         if base == libc::MAP_FAILED {
