@@ -38,6 +38,8 @@ impl EnvInner {
         match options.redo_log {
             // Without a lock file nobody keeps a slot's meta in mind for others.
             _ if !options.lock_file || options.read_only => 0,
+            // Its records would be readable.
+            _ if self.decrypting.is_some() => 0,
             None | Some(0) => 0,
             Some(bytes) => bytes.clamp(RING_MIN, RING_MAX).next_multiple_of(1 << self.shift),
         }

@@ -173,7 +173,7 @@ fn checked(mut options: Options) -> Result<Options> {
         // What it shows may be in pages that others have used since.
         options.verify = VerifyReads::FirstTouch;
     }
-    if options.secret.is_some() && options.redo_log > 0 {
+    if options.secret.is_some() && options.redo_log.is_some_and(|bytes| bytes > 0) {
         return Err(Error::Invalid(
             "an encrypted store has no redo log: its records would be readable",
         ));
