@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
+use crate::page::header::Origin;
 use crate::page::{self, Branch, Damage, FLAG_DIRTY_RUNS, Kind, header};
 use crate::space::Extent;
 use crate::tree::verify::Verifier;
@@ -80,6 +81,8 @@ pub(crate) struct Workspace {
     /// Decrypts the pages of an encrypted store.
     decrypting: Option<Arc<Verifier>>,
     txn: u64,
+    /// The number of the open it is written in.
+    opening: u32,
     arena: Arena,
     runs: Vec<Option<DirtyRun>>,
     run_bytes: u64,
@@ -168,7 +171,7 @@ impl<'w> Pages<'w> for View<'w> {
 }
 
 impl Workspace {
-    /// A workspace for transaction `txn` on top of a snapshot whose pages end at `end`.
+    /// A workspace for a transaction on top of a snapshot whose pages end at `end`.
     ///
     /// # Safety
     /// As [`Snapshot::new`], for the life of the workspace: the pages below `end`, and those
@@ -177,7 +180,7 @@ impl Workspace {
         base: *const u8,
         shift: u32,
         end: u64,
-        txn: u64,
+        Origin { birth: txn, opening }: Origin,
         arena: Arena,
         decrypting: Option<Arc<Verifier>>,
     ) -> Workspace {
@@ -185,6 +188,7 @@ impl Workspace {
             map: MapView { base, shift, end },
             decrypting,
             txn,
+            opening,
             arena,
             runs: Vec::new(),
             run_bytes: 0,
@@ -213,8 +217,9 @@ impl Workspace {
 
     /// One of no transaction, without a page.
     pub(crate) fn none(shift: u32) -> Workspace {
+        let nobody = Origin { birth: 0, opening: 0 };
         // SAFETY: it sees no page at all.
-        unsafe { Workspace::new(std::ptr::null(), shift, 0, 0, Arena::new(4096), None) }
+        unsafe { Workspace::new(std::ptr::null(), shift, 0, nobody, Arena::new(4096), None) }
     }
 
     pub(crate) fn arena(&self) -> &Arena {
@@ -378,7 +383,8 @@ impl Workspace {
 
     /// Gives a dirty page its place in the file, where it is written next.
     pub(crate) fn seal(&mut self, slot: u32, number: u64) -> Result<()> {
-        header::seal(self.arena.page_mut(slot).ok_or_else(lost_slot)?, number, self.txn);
+        let by = Origin { birth: self.txn, opening: self.opening };
+        header::seal(self.arena.page_mut(slot).ok_or_else(lost_slot)?, number, by);
         self.arena.recent.note(number);
         Ok(())
     }

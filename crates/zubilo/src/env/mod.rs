@@ -62,7 +62,7 @@ pub(crate) struct EnvInner {
     /// See [`EnvInner::reach`]. Users of the store cut the file after the newest commit only.
     reach: AtomicU64,
     pub(crate) boot_id: [u8; 16],
-    /// By chance; it is in the metas that this process writes.
+    /// By chance, not 0; it is in the metas and pages that this process writes.
     pub(crate) opening: u32,
     pub(crate) checks: &'static Checks,
     /// What readers do with a page before they look at it.

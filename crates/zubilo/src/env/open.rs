@@ -65,7 +65,7 @@ pub(crate) fn start(
         shift,
         reach: AtomicU64::new(0),
         boot_id,
-        opening: by_chance(0) as u32,
+        opening: new_opening(),
         checks,
         verifier,
         decrypting,
@@ -515,7 +515,7 @@ fn create(
         user_words: [0; 4],
         digest: 0,
         next_table: 1,
-        opening: by_chance(0) as u32,
+        opening: new_opening(),
         log: LogRoot::default(),
         redo: None,
         authenticator: None,
@@ -549,6 +549,11 @@ fn new_uuid() -> [u8; 16] {
         *half = by_chance(i).to_le_bytes();
     }
     uuid
+}
+
+/// A number by chance, not 0, for what is written from here on by this open.
+pub(crate) fn new_opening() -> u32 {
+    (by_chance(0) as u32).max(1)
 }
 
 /// A number by chance, one for each `salt`.

@@ -17,6 +17,7 @@ const PREFIX: usize = 30;
 const HEAP: usize = 32;
 const GARBAGE: usize = 36;
 const TABLE: usize = 40;
+/// Packed leaves: size of the items. Others: the opening.
 const ITEM: usize = 44;
 
 macro_rules! field {
@@ -44,6 +45,7 @@ field!(/** Lowest used byte of the heap. */ heap, set_heap, load_u32, store_u32,
 field!(/** Dead bytes in the heap. */ garbage, set_garbage, load_u32, store_u32, GARBAGE, u32);
 field!(/** Table the page belongs to. */ table, set_table, load_u32, store_u32, TABLE, u32);
 field!(/** Size of a packed leaf's items. */ item_size, set_item_size, load_u32, store_u32, ITEM, u32);
+field!(/** The open that wrote a branch or an ordinary leaf; 0 where that is not known. */ opening, set_opening, load_u32, store_u32, ITEM, u32);
 field!(/** Flag bits. */ flags, set_flag_bits, load_u16, store_u16, FLAGS, u16);
 
 /// Kind of the page.
@@ -160,10 +162,22 @@ pub(crate) fn checksum(page: &[u8]) -> u64 {
     load_u64(page, 0).unwrap_or(0)
 }
 
-/// Gives the page its place in the file: number, birth, checksum.
-pub(crate) fn seal(page: &mut [u8], number: u64, birth: u64) -> u64 {
+/// Who wrote a page: birth and opening together name one commit among all that ever had its number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// The transaction.
+    pub(crate) birth: u64,
+    /// The number by chance of the open that it was written in, not 0.
+    pub(crate) opening: u32,
+}
+
+/// Gives the page its place in the file: number, origin, checksum. Pages that refer to nothing name no opening.
+pub(crate) fn seal(page: &mut [u8], number: u64, by: Origin) -> u64 {
     set_number(page, number);
-    set_birth(page, birth);
+    set_birth(page, by.birth);
+    if page.get(KIND) != Some(&(Kind::Packed as u8)) {
+        set_opening(page, by.opening);
+    }
     let sum = XxHash3_64::oneshot(page.get(8..).unwrap_or_default());
     let stored = store_u64(page, 0, sum);
     debug_assert!(stored);

@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
+use crate::page::header::Origin;
 use crate::page::row::Rules;
 use crate::page::{self, Damage, Kind, NewValue, Order, ValueKind, branch, header, leaf, packed};
 
@@ -23,14 +24,14 @@ pub(crate) struct Output<'s> {
     pub(crate) page_size: usize,
     /// Next page number.
     pub(crate) next: u64,
-    /// Birth of all pages.
-    pub(crate) txn: u64,
+    /// Who writes all pages.
+    pub(crate) by: Origin,
 }
 
 impl Output<'_> {
     fn page(&mut self, page: &mut [u8]) -> Result<u64> {
         let number = self.next;
-        header::seal(page, number, self.txn);
+        header::seal(page, number, self.by);
         self.sink.pages(number, page)?;
         self.next += 1;
         Ok(number)
@@ -52,7 +53,7 @@ impl Output<'_> {
             first,
             len: value.len() as u64,
             checksum: run::checksum(value),
-            birth: self.txn,
+            birth: self.by.birth,
         })
     }
 }
@@ -324,7 +325,8 @@ mod tests {
     fn counts_of_a_damaged_tree_may_be_of_any_size() {
         let options = TreeOptions { align: 1, ..TreeOptions::default() };
         let mut builder = Builder::new(1, options, Order::Bytes, 4096);
-        let mut out = Output { sink: &mut Nowhere, page_size: 4096, next: 4, txn: 1 };
+        let by = Origin { birth: 1, opening: 1 };
+        let mut out = Output { sink: &mut Nowhere, page_size: 4096, next: 4, by };
         for i in 0..1000u32 {
             let added = builder.add(&mut out, &i.to_be_bytes(), ValueKind::Tree, &[0; 80], 1 << 59);
             added.unwrap();

@@ -16,6 +16,7 @@ use crate::env::options::Geometry;
 use crate::env::{EnvInner, Root};
 use crate::error::{Error, Result};
 use crate::num::TxnId;
+use crate::page::header::Origin;
 use crate::tree::{Tree, remove};
 
 use super::catalogue::{Catalogue, TableRef, check_key};
@@ -103,11 +104,12 @@ impl WriteTxn {
         let (space, arena) = SpaceWriter::begin(env)?;
         let meta = space.meta()?;
         let (base, catalogue) = (Root::of(meta), Catalogue::of(meta));
+        let by = Origin { birth: base.txn + 1, opening: env.opening };
         // SAFETY: this is the writer: nobody else writes pages, and it writes none that the
         // snapshot it works on can reach; `SpaceWriter::begin` checked that `end` is inside the map.
         let ws = unsafe {
-            let (end, txn) = (base.end, base.txn + 1);
-            Workspace::new(env.data.base(), env.shift, end, txn, arena, env.decrypting.clone())
+            let end = base.end;
+            Workspace::new(env.data.base(), env.shift, end, by, arena, env.decrypting.clone())
         };
         Ok(WriteTxn {
             env: Arc::clone(env),

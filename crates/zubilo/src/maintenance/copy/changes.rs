@@ -22,7 +22,7 @@ use crate::env::meta::Meta;
 use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::page::row::Node;
-use crate::page::{Branch, Leaf, ValueKind, header};
+use crate::page::{Branch, Kind, Leaf, ValueKind, header};
 use crate::tree::desc::MAX_DEPTH;
 use crate::tree::values::tree_of;
 use crate::tree::{Located, Pages, Ref, RunRef, Snapshot, TreeDesc};
@@ -120,9 +120,14 @@ impl Walk<'_, '_> {
         header::verify(page, at.0).map_err(at.damaged())?;
         if header::birth(page) <= self.since {
             self.count(at.0, 1)?;
-            return self.out.block(SAME, at.0, header::checksum(page));
+            self.out.block(SAME, at.0, header::checksum(page))?;
+            if header::opening(page) != 0 || header::kind(page) == Ok(Kind::Packed) {
+                return Ok(());
+            }
+            // A page from before pages named their opening: it says nothing of those below.
+        } else {
+            self.extent(at.0, page.len() as u64)?;
         }
-        self.extent(at.0, page.len() as u64)?;
         match Node::on_level(page, level).map_err(at.damaged())? {
             Node::Branch(branch) => self.branch(tree, at, &branch, level),
             Node::Leaf(leaf) => self.leaf(tree, at, &leaf),

@@ -6,6 +6,7 @@ use crate::dirty::with_room;
 use crate::env::meta::{META_COUNT, Meta, Trust};
 use crate::error::{Error, Result};
 use crate::num::PageNo;
+use crate::page::header::Origin;
 use crate::page::{Damage, Order, Packed, ValueKind};
 use crate::space::log::LogRoot;
 use crate::space::{Delta, Extent};
@@ -18,15 +19,18 @@ use crate::txn::ReadTxn;
 
 use super::Progress;
 
-/// Lays out all trees of the snapshot for `sink`; gives the meta of the copy.
+/// Lays out all trees of the snapshot for `sink`; gives the meta of the copy. Its pages lie elsewhere than the
+/// source's, so they are of an `opening` of their own.
 pub(super) fn run(
     txn: &ReadTxn,
     source: &Meta,
+    opening: u32,
     sink: &mut dyn PageSink,
     progress: Progress<'_>,
 ) -> Result<Meta> {
     let page_size = 1 << source.page_shift;
-    let mut out = Output { sink, page_size, next: META_COUNT, txn: source.txn };
+    let by = Origin { birth: source.txn, opening };
+    let mut out = Output { sink, page_size, next: META_COUNT, by };
     // Whatever the store is opened with: the copy's own checksums would hide the damage for good.
     let verifier = Verifier::first_touch(txn.env().data.as_ref(), source.end);
     let snapshot = txn.snapshot().verified_by(&verifier);

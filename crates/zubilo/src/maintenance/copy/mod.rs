@@ -23,6 +23,7 @@ use std::sync::Arc;
 use crate::crypt::{Sealer, Secret};
 use crate::env::EnvInner;
 use crate::env::meta::{META_COUNT, Meta};
+use crate::env::open::new_opening;
 use crate::error::{Error, Result};
 use crate::maintenance::check::verify;
 use crate::num::TxnId;
@@ -69,9 +70,10 @@ pub(crate) fn to_writer(
     let failed = || Error::io("write the copy");
     if compact {
         // A stream starts with the meta, so the trees are laid out twice: once for the meta.
-        let compacted = compact::run(&txn, &meta, &mut Nowhere, &mut |_, _| true)?;
+        let opening = new_opening();
+        let compacted = compact::run(&txn, &meta, opening, &mut Nowhere, &mut |_, _| true)?;
         stream.out.write_all(&meta_pages(&compacted, sealer)).map_err(failed())?;
-        compact::run(&txn, &meta, &mut stream, progress)?;
+        compact::run(&txn, &meta, opening, &mut stream, progress)?;
     } else {
         // Verified first: what is in the stream cannot be taken back.
         verify(&txn, &meta, &mut |done, all| progress(done, all * 2))?;
@@ -135,7 +137,7 @@ fn copy_to_file(
     let sealer = sealer.as_ref();
     let mut sink = Sparse { file, path, page_size: env.page_size(), sealer };
     let meta = if compact {
-        compact::run(&txn, &meta, &mut sink, progress)?
+        compact::run(&txn, &meta, new_opening(), &mut sink, progress)?
     } else {
         let meta = plain::meta(meta);
         plain::run(&txn, &meta, &mut sink, &mut |done, all| progress(done, all * 2))?;

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::header::Origin;
 use super::super::key::head_after;
 use super::super::{Damage, Kind, NormBuf, SearchKey, header, key::same, search, separator};
 use super::{key_of, orders};
@@ -105,7 +106,8 @@ proptest! {
 fn a_seal_is_verified() {
     let mut page = vec![0; 4096];
     header::init(&mut page, Kind::Leaf, 0, 5, true);
-    let sum = header::seal(&mut page, 12, 34);
+    let sum = header::seal(&mut page, 12, Origin { birth: 34, opening: 56 });
+    assert_eq!(header::opening(&page), 56);
     assert_eq!(sum, header::checksum(&page));
     assert_eq!((header::number(&page), header::birth(&page), header::table(&page)), (12, 34, 5));
     assert_eq!(header::verify(&page, 12), Ok(()));
