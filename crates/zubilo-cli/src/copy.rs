@@ -1,8 +1,6 @@
 //! `zubilo copy`: a store of its own from the newest commit, while others go on.
 
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -12,8 +10,8 @@ use zubilo::{Env, Error, TxnId};
 use crate::failure::{Code, Done, Failure};
 use crate::interrupt::{self, Unfinished};
 use crate::keys::NewKeyArgs;
-use crate::opening::{CommitArg, ReadArgs, mode_like};
-use crate::output::{Out, Progress, say, size};
+use crate::opening::{CommitArg, ReadArgs};
+use crate::output::{Out, Progress, note, say, size};
 
 /// Options of `copy`.
 #[derive(Args, Debug)]
@@ -29,8 +27,8 @@ pub(crate) struct CopyArgs {
     compact: bool,
     #[command(flatten)]
     key: NewKeyArgs,
-    /// Experimental: only the changes since this commit, of which there is a copy
-    #[arg(long, value_name = "COMMIT", hide = true, conflicts_with_all = ["compact", "commit"])]
+    /// Only the changes since this commit, of which there is a copy: `zubilo restore` puts them together
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["compact", "commit"])]
     since: Option<u64>,
 }
 
@@ -62,7 +60,10 @@ pub(crate) fn run(args: &CopyArgs) -> Done {
             };
             copied.and_then(|txn| out.finish_io().map(|()| txn).map_err(stream_error))
         }
-        Some(since) => changes_to_path(&env, &args.store.file(), since, &args.to, &mut step),
+        Some(since) => {
+            let _unfinished = Unfinished::new([part_of(&args.to)]);
+            env.copy_changes_to_path(since, &args.to, &mut step)
+        }
         None => match &like {
             Some(like) => env.copy_to_path_as(&args.to, args.compact, like, &mut step),
             None => env.copy_to_path(&args.to, args.compact, &mut step),
@@ -70,6 +71,9 @@ pub(crate) fn run(args: &CopyArgs) -> Done {
     };
     drop(progress);
     let txn = copied.map_err(|error| failed(&error))?;
+    if let Some(since) = args.since {
+        note_changes(args, &env, since, txn, to_stdout)?;
+    }
     if to_stdout {
         return Ok(Code::Fine);
     }
@@ -93,33 +97,29 @@ pub(crate) fn run(args: &CopyArgs) -> Done {
     Ok(Code::Fine)
 }
 
-/// Writes changes to a new file, all or nothing, with no more rights than those of the store's.
-fn changes_to_path(
-    env: &Env,
-    store: &Path,
-    since: TxnId,
-    to: &Path,
-    step: &mut dyn FnMut(u64, u64) -> bool,
-) -> zubilo::Result<TxnId> {
-    let failed = |op| {
-        let path = Some(Box::new(to.to_path_buf()));
-        move |source| Error::Io { op, path, source }
-    };
-    let mode = std::fs::metadata(store).map_or(0o600, |store| mode_like(&store));
-    let file = File::options().write(true).create_new(true).mode(mode).open(to);
-    let file = file.map_err(failed("create"))?;
-    let _unfinished = Unfinished::new([to.to_path_buf()]);
-    let mut out = BufWriter::new(&file);
-    let copied = env.copy_changes_to_writer(since, &mut out, step).and_then(|txn| {
-        drop(out);
-        file.sync_all().map_err(failed("flush"))?;
-        Ok(txn)
-    });
-    if copied.is_err() {
-        // The error that ended the work says more than one of the removal could.
-        let _ = std::fs::remove_file(to);
+/// What a file or stream of changes is called until it is whole.
+pub(crate) fn part_of(path: &Path) -> PathBuf {
+    let mut part = path.to_path_buf().into_os_string();
+    part.push("-part");
+    PathBuf::from(part)
+}
+
+/// Says what the next changes go on from, where standard output cannot, and what may become of a commit that is not
+/// on disk.
+fn note_changes(args: &CopyArgs, env: &Env, since: u64, txn: TxnId, to_stdout: bool) -> Done<()> {
+    if to_stdout {
+        let text =
+            format!("changes from commit {since} to {txn}; the next are those --since {txn}");
+        note(args.store.json, &text);
     }
-    copied
+    let info = env.info().map_err(|error| Failure::store("look at the store", &error))?;
+    if info.steady < txn {
+        let text = format!(
+            "commit {txn} is not on disk in the store yet: if a power cut takes it back, later changes do not fit"
+        );
+        note(args.store.json, &text);
+    }
+    Ok(())
 }
 
 fn stream_error(source: io::Error) -> Error {

@@ -97,8 +97,7 @@ enum Command {
     Export(export::ExportArgs),
     /// Copies the store while it is used, to a file or standard output
     Copy(copy::CopyArgs),
-    /// Experimental: makes a new store of a copy and of the changes since
-    #[command(hide = true)]
+    /// Makes a new store of a copy and of the changes since
     Restore(restore::RestoreArgs),
     /// Makes the store smaller in its place, while it is used
     Compact(compact::CompactArgs),

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::json;
 use zubilo::Error;
 
+use crate::copy::part_of;
 use crate::failure::{Code, Done, Failure};
 use crate::interrupt::{self, Unfinished};
 use crate::opening::StoreArgs;
@@ -27,6 +28,10 @@ pub(crate) struct RestoreArgs {
 
 /// Makes the store.
 pub(crate) fn run(args: &RestoreArgs) -> Done {
+    if args.changes.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+        return Err(Failure::usage("restore", "standard input can be read once only")
+            .advise("name - for one of the changes, and files for the others"));
+    }
     let mut changes = Vec::new();
     for path in &args.changes {
         let file: Box<dyn Read> = match path.as_os_str() == "-" {
@@ -39,9 +44,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Done {
         changes.push(file);
     }
     interrupt::catch()?;
-    let mut part = args.new.clone().into_os_string();
-    part.push("-part");
-    let _unfinished = Unfinished::new([PathBuf::from(part)]);
+    let _unfinished = Unfinished::new([part_of(&args.new)]);
     let progress = Progress::pages("restoring");
     let mut readers: Vec<&mut dyn Read> = Vec::new();
     changes.iter_mut().for_each(|file| readers.push(file));
@@ -64,9 +67,9 @@ fn failed(args: &RestoreArgs, error: &Error) -> Failure {
     let failure = Failure::store(format!("restore {}", args.new.display()), error);
     match error {
         Error::Corrupted { .. } => failure.advise("restore from an earlier copy"),
-        Error::ForeignChanges { .. } => {
-            failure.advise("name the changes in the order in which they were made, each once")
-        }
+        Error::ForeignChanges { .. } => failure.advise(
+            "name the changes in the order in which they were made, each once, all of one history",
+        ),
         _ => failure,
     }
 }

@@ -169,7 +169,6 @@ pub enum Error {
     /// A callback asked to stop.
     Stopped,
     /// Changes that do not go on from this copy: take other ones, or make a full copy anew.
-    #[doc(hidden)]
     ForeignChanges {
         /// The commit that the changes go on from.
         since: TxnId,

@@ -53,7 +53,7 @@
 //! | positions | [`Cursor`], [`WriteCursor`], [`Seek`], [`PutFlags`], [`ParkedCursor`], [`CursorId`], [`PackedValues`] |
 //! | snapshots that others may end | [`ParkedRead`], [`SlowReader`], [`SlowReaderAction`] |
 //! | figures | [`EnvInfo`], [`EnvCounters`], [`CommitReport`], [`ReaderInfo`], [`ReaderLag`], [`SpaceInfo`], [`Residency`] |
-//! | care | [`CheckReport`], [`CompactOptions`], [`ScrubReport`], [`Salvage`], [`WarmUp`]; copies: [`Env::copy_to_path`] |
+//! | care | [`CheckReport`], [`CompactOptions`], [`ScrubReport`], [`Salvage`], [`WarmUp`]; copies: [`Env::copy_to_path`], [`Env::copy_changes_to_path`], [`restore`] |
 //! | what goes wrong | [`Error`] |
 //!
 //! # Cookbook
@@ -201,7 +201,6 @@ pub use env::slow::{SlowReader, SlowReaderAction};
 pub use error::{Error, Result};
 pub use handle::Env;
 pub use handle::later::Update;
-#[doc(hidden)]
 pub use handle::maintenance::restore;
 pub use maintenance::ScrubReport;
 pub use maintenance::check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};

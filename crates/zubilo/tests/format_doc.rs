@@ -165,6 +165,6 @@ fn duplicates_are_as_documented() {
     let header = table("## Page header");
     let page = &file[(get("root page") as usize) << 12..][..4096];
     let get = |text| number(page, &header, text);
-    assert_eq!((get("kind"), get("count"), get("zero; packed")), (3, 800, 4));
+    assert_eq!((get("kind"), get("count"), get("packed leaves: size")), (3, 800, 4));
     assert_eq!((get("table"), page[48 + 4 * 700]), (2 + (1 << 31), 700u32 as u8));
 }

@@ -258,7 +258,9 @@ fn changes_are_copied_and_restored() {
     let monday = run(&monday).code(0).json();
     assert_eq!(keys(&monday), ["bytes", "compact", "path", "since", "txn"]);
     run(&["put", &store, "two", "more"]).ok();
-    let piped = run(&["copy", &store, "-", "--since", &txn(&monday)]).code(0).out;
+    let piped = run(&["copy", &store, "-", "--since", &txn(&monday)]).code(0);
+    let next = monday["txn"].as_u64().unwrap() + 1;
+    let piped = piped.says(&format!("the next are those --since {next}")).out;
     std::fs::write(place.path("tuesday"), piped).unwrap();
     run(&["copy", &store, &place.arg("monday"), "--since", "1"]).code(4).says("exist");
     run(&["copy", &store, &place.arg("n"), "--since", "99999"]).code(4).says("not yet");
@@ -267,7 +269,8 @@ fn changes_are_copied_and_restored() {
 
     let (full, new) = (place.arg("full"), place.arg("new"));
     let (monday, tuesday) = (place.arg("monday"), place.arg("tuesday"));
-    run(&["restore", &full, &new, &tuesday]).code(4).says("another commit").says("order");
+    run(&["restore", &full, &new, &tuesday]).code(4).says("earlier commit").says("order");
+    run(&["restore", &full, &new, "-", "-"]).code(2).says("once");
     run(&["restore", &full, &new, &full]).code(4).says("something else");
     run(&["restore", &full, &new, &place.arg("none")]).code(4).says("none");
     assert!(!place.path("new").exists() && !place.path("new-part").exists());

@@ -141,7 +141,7 @@ impl Env {
         copy::to_writer(&self.here()?.inner, out, compact, like.secret.as_ref(), progress)
     }
 
-    /// Experimental. Streams what is new since an older commit, whose number a copy gave: its changes. With such a copy,
+    /// Streams what is new since an older commit, whose number a copy gave: its changes. With such a copy,
     /// or with it and the changes until then, [`restore`](crate::restore) makes a store of them.
     ///
     /// Of the store those parts are read that have changed, and one line of pages beside them: changes of one
@@ -151,9 +151,10 @@ impl Env {
     ///
     /// [`Error::Invalid`](crate::Error::Invalid) if there is no such commit yet.
     ///
-    /// Not shown yet because of histories that part: after a power cut with weak commits, or after going back to an older
-    /// commit, numbers are used again. A copy of a commit that was lost so, and changes since the one that got its
-    /// number, may fit by chance, and the store made of them would hold some values of the lost commit.
+    /// With [`Lazy`](crate::Durability::Lazy) or [`NoSync`](crate::Durability::NoSync) call [`Env::sync`] before a copy or its changes are
+    /// made: a power cut may take back a commit that is not on disk. Its number is used again then, and a copy of it is
+    /// of another history: `restore` refuses changes of the new one. The same holds after
+    /// [`discard_newer`](crate::Options::discard_newer), and for a copy that was written to.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -172,7 +173,6 @@ impl Env {
     /// # }
     /// # show(path).unwrap();
     /// ```
-    #[doc(hidden)]
     pub fn copy_changes_to_writer(
         &self,
         since: TxnId,
@@ -180,6 +180,31 @@ impl Env {
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<TxnId> {
         copy::changes_to_writer(&self.here()?.inner, since, out, progress)
+    }
+
+    /// As [`Env::copy_changes_to_writer`] into a new file, which must not exist; with the rights, and all or nothing,
+    /// as [`Env::copy_to_path`]. Until it is on disk it is called `path` with `-part` added.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = |name| dir.path().join(name);
+    /// # fn show(path: impl Fn(&'static str) -> std::path::PathBuf) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path("store"))?;
+    /// let sunday = env.copy_to_path(path("sunday"), false, &mut |_, _| true)?;
+    /// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// let monday = env.copy_changes_to_path(sunday, path("monday"), &mut |_, _| true)?;
+    /// assert_eq!(monday, env.read()?.id());
+    /// # Ok(())
+    /// # }
+    /// # show(path).unwrap();
+    /// ```
+    pub fn copy_changes_to_path(
+        &self,
+        since: TxnId,
+        path: impl AsRef<Path>,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<TxnId> {
+        copy::changes_to_path(&self.here()?.inner, since, path.as_ref(), progress)
     }
 
     /// Makes the store smaller while it is used: pages are filled, what lies far out in the file is
@@ -260,18 +285,34 @@ impl Env {
     }
 }
 
-/// Experimental. Makes a new store at `to` of a copy, which is not changed, and of the changes since, in their order, each as
+/// Makes a new store at `to` of a copy, which is not changed, and of the changes since, in their order, each as
 /// [`Env::copy_changes_to_writer`] wrote it. Gives the commit that the store is at.
 ///
-/// The copy is one that was not compacted and has not been written to since. Changes that do not go on from it
-/// are [`Error::ForeignChanges`](crate::Error::ForeignChanges); damaged ones are
+/// The copy is one that was not compacted and has not been written to since. Changes that do not go on from it,
+/// by number or by history, are [`Error::ForeignChanges`](crate::Error::ForeignChanges); damaged ones are
 /// [`Error::Io`](crate::Error::Io) of the kind `InvalidData`.
 ///
 /// All or nothing: the new file is checked as [`Env::check`] does, is on disk when this returns, and gets its
 /// name last. Until then it is called `to` with `-part` added, which a process that was killed leaves behind.
 /// `progress` gets pages done and pages in all, and stops the work by giving false
 /// ([`Error::Stopped`](crate::Error::Stopped)).
-#[doc(hidden)]
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = |name| dir.path().join(name);
+/// # fn show(path: impl Fn(&'static str) -> std::path::PathBuf) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path("store"))?;
+/// let sunday = env.copy_to_path(path("sunday"), false, &mut |_, _| true)?;
+/// env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+/// env.copy_changes_to_path(sunday, path("monday"), &mut |_, _| true)?;
+///
+/// let mut monday = std::fs::File::open(path("monday")).unwrap();
+/// let commit = zubilo::restore(path("sunday"), &mut [&mut monday], path("new"), &mut |_, _| true)?;
+/// assert_eq!(commit, env.read()?.id());
+/// # Ok(())
+/// # }
+/// # show(path).unwrap();
+/// ```
 pub fn restore(
     copy: impl AsRef<Path>,
     changes: &mut [&mut dyn Read],
@@ -284,7 +325,9 @@ pub fn restore(
     let filled = part.fill(&copy.inner, changes, &mut |done, all| progress(done, all * 2));
     let (txn, end) = filled?;
     let new = Options::new().read_only(true).lock_file(false).open(part.path())?;
-    new.check(&mut |done, all| progress(end + done.min(all), end + all))?.into_result()?;
+    let checked = new.check(&mut |done, all| progress(end + done.min(all), end + all));
+    let checked = checked.and_then(|report| report.into_result());
+    checked.map_err(|error| copy::Part::blame(&copy.inner, changes.len(), error))?;
     drop(new);
     part.finish()?;
     Ok(txn)

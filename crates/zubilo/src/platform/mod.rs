@@ -245,6 +245,11 @@ pub(crate) fn is_medium_read_only(descriptor: i32) -> bool {
     system::is_medium_read_only(descriptor)
 }
 
+/// Gives a file a name that nothing has yet; an error if something has it.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    system::rename_new(from, to)
+}
+
 /// Names this run of the system: two equal values mean that no restart lies between. Zeros if
 /// unknown, which equal nothing: compare with [`same_boot`].
 pub fn boot_id() -> [u8; 16] {

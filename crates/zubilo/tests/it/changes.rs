@@ -12,7 +12,7 @@ use zubilo::{
 
 use crate::common::{Rng, check, fresh, number, rng};
 
-type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+pub(crate) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn tables() -> [(&'static str, TableOptions); 5] {
     let new = TableOptions::new;
@@ -26,7 +26,7 @@ fn tables() -> [(&'static str, TableOptions); 5] {
 }
 
 /// Some puts and removals in some tables; sometimes a whole table goes. Always a commit.
-fn change(env: &Env, rng: &mut Rng) {
+pub(crate) fn change(env: &Env, rng: &mut Rng) {
     let mut txn = env.write().unwrap();
     txn.table_or_create("always").unwrap().put("key", rng.bytes(16)).unwrap();
     for (name, options) in tables() {
@@ -62,7 +62,7 @@ fn change(env: &Env, rng: &mut Rng) {
     txn.commit().unwrap();
 }
 
-fn contents(env: &Env) -> BTreeMap<Vec<u8>, Pairs> {
+pub(crate) fn contents(env: &Env) -> BTreeMap<Vec<u8>, Pairs> {
     let txn = env.read().unwrap();
     let mut all = BTreeMap::new();
     for name in txn.tables().unwrap() {
@@ -76,20 +76,20 @@ fn contents(env: &Env) -> BTreeMap<Vec<u8>, Pairs> {
     all
 }
 
-fn changes(env: &Env, since: TxnId) -> Vec<u8> {
+pub(crate) fn changes(env: &Env, since: TxnId) -> Vec<u8> {
     let mut out = Vec::new();
     env.copy_changes_to_writer(since, &mut out, &mut |_, _| true).unwrap();
     out
 }
 
-fn apply(copy: &Path, parts: &[&[u8]], to: &Path) -> zubilo::Result<TxnId> {
+pub(crate) fn apply(copy: &Path, parts: &[&[u8]], to: &Path) -> zubilo::Result<TxnId> {
     let mut parts: Vec<&[u8]> = parts.to_vec();
     let mut readers: Vec<&mut dyn std::io::Read> = Vec::new();
     parts.iter_mut().for_each(|part| readers.push(part));
     restore(copy, &mut readers, to, &mut |_, _| true)
 }
 
-fn copy_of(env: &Env, path: PathBuf, compact: bool) -> PathBuf {
+pub(crate) fn copy_of(env: &Env, path: PathBuf, compact: bool) -> PathBuf {
     env.copy_to_path(&path, compact, &mut |_, _| true).unwrap();
     path
 }
@@ -160,7 +160,7 @@ fn changes_of_one_record_are_short() {
     assert!(matches!(later, Err(Error::Invalid(_))), "{later:?}");
 }
 
-fn is_foreign(result: &zubilo::Result<TxnId>, why: &str) -> bool {
+pub(crate) fn is_foreign(result: &zubilo::Result<TxnId>, why: &str) -> bool {
     matches!(result, Err(Error::ForeignChanges { reason, .. }) if reason.contains(why))
 }
 
@@ -192,9 +192,9 @@ fn what_does_not_belong_together_is_refused() {
     change(&other, &mut rng);
     let others = changes(&other, TxnId(1));
     assert!(is_foreign(&apply(&full, &[&others], &to), "another store"));
-    assert!(is_foreign(&apply(&full, &[&since_second], &to), "another commit"));
-    assert!(is_foreign(&apply(&later, &[&since_first], &to), "another commit"));
-    assert!(is_foreign(&apply(&full, &[&since_first, &since_first], &to), "another commit"));
+    assert!(is_foreign(&apply(&full, &[&since_second], &to), "earlier commit"));
+    assert!(is_foreign(&apply(&later, &[&since_first], &to), "later commit"));
+    assert!(is_foreign(&apply(&full, &[&since_first, &since_first], &to), "later commit"));
     assert!(is_foreign(&apply(&compacted, &[&since_first], &to), "other pages"));
     // Written to on its own: the same number of commits, another history.
     let own = Options::new().open(&diverged).unwrap();
@@ -202,8 +202,7 @@ fn what_does_not_belong_together_is_refused() {
     assert_eq!(own.read().unwrap().id(), second);
     drop(own);
     let result = apply(&diverged, &[&since_second], &to);
-    let damaged = matches!(result, Err(Error::Corrupted { .. }));
-    assert!(damaged || is_foreign(&result, "other pages"), "{result:?}");
+    assert!(is_foreign(&result, "pages"), "{result:?}");
 
     // Nothing is left, and nothing is written over.
     assert!(!to.exists() && !dir.path().join("new-part").exists());

@@ -5,6 +5,7 @@ mod common;
 mod balance;
 mod chains;
 mod changes;
+mod changes_histories;
 mod chosen;
 mod compaction;
 mod compaction_others;

@@ -1,5 +1,9 @@
 //! The account of pages: who uses which, each once.
 
+use crate::dirty::with_room;
+use crate::error::{Error, Result};
+use crate::platform;
+
 use super::CheckReport;
 
 /// What a page is used for.
@@ -22,8 +26,17 @@ pub(super) struct Account {
 }
 
 impl Account {
-    pub(super) fn new(pages: u64) -> Account {
-        Account { uses: vec![Use::Nothing; usize::try_from(pages).unwrap_or(0)] }
+    /// For so many pages, be that what a damaged meta says: more than memory holds is an error.
+    pub(super) fn new(pages: u64) -> Result<Account> {
+        let pages = usize::try_from(pages).unwrap_or(usize::MAX);
+        let too_many = || Error::no_memory("note the pages of the store");
+        // What the system promises beyond its memory it takes back by ending processes.
+        if pages as u64 > platform::memory_limit() {
+            return Err(too_many());
+        }
+        let mut uses = with_room(pages).ok_or_else(too_many)?;
+        uses.resize(pages, Use::Nothing);
+        Ok(Account { uses })
     }
 
     /// Books pages; false (and a problem) when one is used already or does not exist.

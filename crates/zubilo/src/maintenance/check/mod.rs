@@ -250,7 +250,7 @@ pub(crate) fn run(
     for meta in damaged {
         report.problem(meta.page.0, None, meta.to_string());
     }
-    let mut account = Account::new(meta.end);
+    let mut account = Account::new(meta.end)?;
     account.add(0, META_COUNT, Use::Meta, &mut report, None);
     let mut walk = walk::Walk {
         snapshot,
@@ -277,6 +277,14 @@ fn not_as_written(env: &EnvInner) -> Result<Option<&'static str>> {
     Ok((!is_written).then_some(reason))
 }
 
+/// An error where the commit is a chosen one that was not written as it should be.
+pub(crate) fn check_written(env: &EnvInner, meta: &Meta) -> Result<()> {
+    match not_as_written(env)? {
+        Some(reason) => Err(Error::Corrupted { page: PageNo(meta.main.root.0), reason }),
+        None => Ok(()),
+    }
+}
+
 /// Reads all that a pinned snapshot reaches; damage is an error.
 pub(crate) fn verify(
     txn: &ReadTxn,
@@ -284,7 +292,7 @@ pub(crate) fn verify(
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<()> {
     let mut report = CheckReport { txn: txn.id(), pages: meta.end, ..Default::default() };
-    let mut account = Account::new(meta.end);
+    let mut account = Account::new(meta.end)?;
     account.add(0, META_COUNT, Use::Meta, &mut report, None);
     let mut walk = walk::Walk {
         snapshot: txn.snapshot(),
@@ -295,9 +303,7 @@ pub(crate) fn verify(
         stopped: false,
     };
     walk.all_tables(&meta.main)?;
-    if let Some(reason) = not_as_written(txn.env())? {
-        return Err(Error::Corrupted { page: PageNo(meta.main.root.0), reason });
-    }
+    check_written(txn.env(), meta)?;
     match report.problems.first() {
         None => Ok(()),
         Some(problem) => {

@@ -73,7 +73,7 @@ pub(crate) fn is_whole(
     }
     let births = Births::of(&loaded.deltas);
     let mut report = CheckReport { txn: TxnId(meta.txn), pages: meta.end, ..Default::default() };
-    let mut account = Account::new(meta.end);
+    let Ok(mut account) = Account::new(meta.end) else { return false };
     let mut as_written = |visit: &PageVisit<'_>| {
         births.of_page(visit.page.0).is_none_or(|birth| birth == visit.birth.0)
     };

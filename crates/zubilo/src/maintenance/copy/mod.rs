@@ -9,13 +9,14 @@
 
 mod changes;
 mod compact;
+mod new_file;
 mod plain;
 mod restore;
 #[cfg(test)]
 mod tests;
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,12 +26,13 @@ use crate::env::EnvInner;
 use crate::env::meta::{META_COUNT, Meta};
 use crate::env::open::new_opening;
 use crate::error::{Error, Result};
-use crate::maintenance::check::verify;
+use crate::maintenance::check::{check_written, verify};
 use crate::num::TxnId;
 use crate::platform::FileId;
 use crate::tree::build::PageSink;
 use crate::txn::pinned;
 
+use new_file::NewFile;
 pub(crate) use restore::Part;
 
 /// Gets the number of pages done and of all pages; stops the work by giving false.
@@ -102,8 +104,26 @@ pub(crate) fn changes_to_writer(
     if since > txn.id() {
         return Err(Error::Invalid("changes since a commit that there is not yet"));
     }
+    // Each page is verified on the way; of a chosen commit that says less than of the newest.
+    check_written(env, &meta)?;
     changes::run(&txn, &plain::meta(meta), since.0, out, progress)?;
     Ok(txn.id())
+}
+
+/// The same to a new file, all or nothing.
+pub(crate) fn changes_to_path(
+    env: &Arc<EnvInner>,
+    since: TxnId,
+    path: &Path,
+    progress: Progress<'_>,
+) -> Result<TxnId> {
+    let new = NewFile::create(env, path)?;
+    let mut out = BufWriter::with_capacity(1 << 16, &new.file);
+    let txn = changes_to_writer(env, since, &mut out, progress)?;
+    drop(out);
+    new.file.sync_all().map_err(Error::io_at("flush", &new.path))?;
+    new.finish()?;
+    Ok(txn)
 }
 
 /// Makes the file of a copy, with no more rights than those of the store's file.

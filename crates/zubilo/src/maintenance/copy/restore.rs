@@ -1,16 +1,13 @@
 //! A new file made of a copy and of the changes since: what [`super::changes`] wrote, applied.
 //!
-//! The file has another name until all is done and checked, so that there is a whole store of the name that was
-//! asked for, or none. Nothing here trusts the streams: what they bring has to lie inside the store, what
+//! The file gets its name when all is done and checked. Nothing here trusts the streams: what they bring has to lie inside the store, what
 //! they leave as it is has to be in the copy, each ends with a checksum, and the check of the whole
 //! file has the last word.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
 use std::hash::Hasher;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use twox_hash::XxHash3_64;
@@ -18,46 +15,29 @@ use twox_hash::XxHash3_64;
 use crate::env::EnvInner;
 use crate::env::meta::{META_COUNT, META_SIZE, Meta};
 use crate::error::{Error, Result};
+use crate::maintenance::check::verify;
 use crate::num::{TxnId, load_u32, load_u64};
 use crate::page::{HEADER, header};
 use crate::txn::pinned;
 
 use super::changes::{BLOCK, END, HEAD, MAGIC, PAGES, SAME, VERSION};
-use super::{Progress, Sparse, create, flush_directory, meta_pages, plain};
+use super::new_file::NewFile;
+use super::{Progress, Sparse, meta_pages, plain};
 
 /// Bytes read at once.
 const CHUNK: u64 = 1 << 20;
 
 /// A store that is not finished; dropped, it is removed.
-pub(crate) struct Part {
-    file: File,
-    path: PathBuf,
-    /// The name it is to have.
-    to: PathBuf,
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // The error that ended the work says more than one of the removal could.
-        let _ = fs::remove_file(&self.path);
-    }
-}
+pub(crate) struct Part(NewFile);
 
 impl Part {
     /// A new file beside `to`, with no more rights than those of the copy's file.
     pub(crate) fn create(copy: &EnvInner, to: &Path) -> Result<Part> {
-        if fs::symlink_metadata(to).is_ok() {
-            return Err(Error::io_at("create", to)(ErrorKind::AlreadyExists.into()));
-        }
-        let mut name = OsString::from(to);
-        name.push("-part");
-        let path = PathBuf::from(name);
-        let file = create(copy, &path).map_err(Error::io_at("create", &path))?;
-        Ok(Part { file, path, to: to.to_path_buf() })
+        NewFile::create(copy, to).map(Part)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        &self.0.path
     }
 
     /// Writes the newest commit of `copy` and the changes, in their order, and flushes. Gives the commit that
@@ -70,41 +50,43 @@ impl Part {
     ) -> Result<(TxnId, u64)> {
         let (txn, meta) = pinned(copy)?;
         let page_size = copy.page_size();
-        let mut sink = Sparse { file: &self.file, path: &self.path, page_size, sealer: None };
+        let NewFile { file, path, .. } = &self.0;
+        let mut sink = Sparse { file, path, page_size, sealer: None };
         let mut meta = plain::meta(meta);
         plain::run(&txn, &meta, &mut sink, progress)?;
         for stream in changes {
             let stream = Stream { input: *stream, sum: XxHash3_64::new(), since: 0 };
             meta = self.apply(&meta, stream, progress)?;
         }
-        let io = |op| Error::io_at(op, &self.path);
-        if let Some(log) = &meta.redo {
-            // In the copy other pages may have been here.
-            self.clear(log.first << meta.page_shift, log.bytes)?;
-        }
-        self.file.set_len(meta.end << meta.page_shift).map_err(io("set the length of"))?;
-        self.file.sync_all().map_err(io("flush"))?;
-        self.file.write_all_at(&meta_pages(&meta, None), 0).map_err(io("write"))?;
-        self.file.sync_all().map_err(io("flush"))?;
+        let io = |op| Error::io_at(op, path);
+        // What lies in the ring of a redo log, if there is one, is no record: the seed of one's checksum is in the meta.
+        file.set_len(meta.end << meta.page_shift).map_err(io("set the length of"))?;
+        file.sync_all().map_err(io("flush"))?;
+        file.write_all_at(&meta_pages(&meta, None), 0).map_err(io("write"))?;
+        file.sync_all().map_err(io("flush"))?;
         Ok((TxnId(meta.txn), meta.end))
     }
 
     /// Gives the file its name, if nothing has taken that meanwhile.
     pub(crate) fn finish(self) -> Result<()> {
-        let named = match fs::hard_link(&self.path, &self.to) {
-            // A file system without links.
-            Err(error)
-                if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::PermissionDenied) =>
-            {
-                match fs::symlink_metadata(&self.to) {
-                    Ok(_) => Err(ErrorKind::AlreadyExists.into()),
-                    Err(_) => fs::rename(&self.path, &self.to),
-                }
-            }
-            linked => linked,
-        };
-        named.map_err(Error::io_at("create", &self.to))?;
-        flush_directory(&self.to)
+        self.0.finish()
+    }
+
+    /// What the check of the new store has found, as the user is to hear it: if the copy is whole, what is wrong came with
+    /// changes that are not of its history.
+    pub(crate) fn blame(copy: &Arc<EnvInner>, changes: usize, error: Error) -> Error {
+        if changes == 0 || !matches!(error, Error::Corrupted { .. }) {
+            return error;
+        }
+        let judged = pinned(copy).and_then(|(txn, meta)| {
+            verify(&txn, &meta, &mut |_, _| true)?;
+            Ok(txn.id())
+        });
+        let reason = "pages below those that fit are others: the changes are of another history";
+        match judged {
+            Ok(commit) => Error::ForeignChanges { since: commit, commit, reason },
+            Err(damage) => damage,
+        }
     }
 
     fn apply(&self, meta: &Meta, mut changes: Stream<'_>, progress: Progress<'_>) -> Result<Meta> {
@@ -137,7 +119,7 @@ impl Part {
         while at < end {
             let part = CHUNK.min(end - at) as usize;
             let bytes = changes.read(&mut buffer[..part])?;
-            self.file.write_all_at(bytes, at).map_err(Error::io_at("write", &self.path))?;
+            self.0.file.write_all_at(bytes, at).map_err(Error::io_at("write", &self.0.path))?;
             at += part as u64;
         }
         Ok(())
@@ -149,21 +131,11 @@ impl Part {
             return Err(unreadable("they lead outside the store"));
         }
         let mut bytes = [0; HEADER];
-        match self.file.read_exact_at(&mut bytes, page << new.page_shift) {
+        match self.0.file.read_exact_at(&mut bytes, page << new.page_shift) {
             Ok(()) => Ok(header::number(&bytes) == page && header::checksum(&bytes) == checksum),
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
-            Err(error) => Err(Error::io_at("read", &self.path)(error)),
+            Err(error) => Err(Error::io_at("read", &self.0.path)(error)),
         }
-    }
-
-    fn clear(&self, at: u64, len: u64) -> Result<()> {
-        let zeros = vec![0; CHUNK.min(len) as usize];
-        for offset in (0..len).step_by(CHUNK as usize) {
-            let part = &zeros[..CHUNK.min(len - offset) as usize];
-            let written = self.file.write_all_at(part, at + offset);
-            written.map_err(Error::io_at("write", &self.path))?;
-        }
-        Ok(())
     }
 }
 
@@ -205,8 +177,12 @@ impl Stream<'_> {
         if new.uuid != meta.uuid || new.page_shift != meta.page_shift {
             return Err(self.foreign(meta, "they are of another store"));
         }
-        if self.since != meta.txn {
-            return Err(self.foreign(meta, "it holds another commit"));
+        if self.since < meta.txn {
+            return Err(self.foreign(meta, "it holds a later commit than the one they go on from"));
+        }
+        if self.since > meta.txn {
+            let reason = "it holds an earlier commit, and changes between the two are missing";
+            return Err(self.foreign(meta, reason));
         }
         if new.txn < meta.txn {
             return Err(unreadable("they lead to an older commit"));

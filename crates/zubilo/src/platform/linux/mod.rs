@@ -14,8 +14,10 @@ mod process;
 mod tests;
 mod thread;
 
+use std::ffi::CString;
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub(crate) use claim::{Claim, prepare_shared_reading};
@@ -43,6 +45,29 @@ pub(crate) fn at_exit(last: extern "C" fn()) {
     // SAFETY: registers a function, which stays as long as this library is loaded: it is run before
     // that goes. For want of memory it is not registered; then the program ends without it.
     unsafe { libc::atexit(last) };
+}
+
+/// Gives a file a name that nothing has yet, in one step where the file system can.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from);
+    let (old, new) = (name(from)?, name(to)?);
+    let here = libc::AT_FDCWD;
+    let renamed = retry(|| {
+        let (old, new) = (old.as_ptr(), new.as_ptr());
+        // SAFETY: both names end with a zero and outlive the call, which only reads them.
+        unsafe {
+            libc::syscall(libc::SYS_renameat2, here, old, here, new, libc::RENAME_NOREPLACE)
+                as isize
+        }
+    });
+    match renamed {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
+            // A file system that cannot, or a system that knows no such call: two names for a moment.
+            fs::hard_link(from, to)?;
+            fs::remove_file(from)
+        }
+        renamed => renamed.map(drop),
+    }
 }
 
 /// What a small file of the system says.
