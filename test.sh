@@ -65,9 +65,9 @@ step "C compiler, valgrind, strace" ensure_c_tools
 step "LMDB's tools" ensure_lmdb_tools
 step "format" cargo fmt --all --check
 step "format of the bindings" cargo fmt --manifest-path bindings/python/Cargo.toml --check
-step "lints" cargo clippy --workspace --all-targets --features zubilo/rayon,zubilo/metrics,zubilo/tracing -- -D warnings
-step "docs" env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --features zubilo/rayon,zubilo/metrics,zubilo/tracing
-step "tests" limit cargo test --workspace --features zubilo/rayon --no-fail-fast
+step "lints" cargo clippy --workspace --all-targets --features zubilo/encryption,zubilo/rayon,zubilo/metrics,zubilo/tracing -- -D warnings
+step "docs" env RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --features zubilo/encryption,zubilo/rayon,zubilo/metrics,zubilo/tracing
+step "tests" limit cargo test --workspace --features zubilo/encryption,zubilo/rayon --no-fail-fast
 step "facades" cargo test -p zubilo --features metrics,tracing --test facade_metrics --test facade_tracing
 step "drop-in for LMDB" dropin
 if [ -f crates/sim/Cargo.toml ]; then

@@ -69,6 +69,16 @@ typedef enum zubilo_option {
 #define ZUBILO_NOSYNC 2
 int zubilo_env_set(MDB_env *env, zubilo_option option, uint64_t value);
 
+/* The key of an encrypted store, 32 bytes, or the passphrase of one, before mdb_env_open; a store that is made is
+ * encrypted with it. The open gives MDB_CRYPTO_FAIL if the store has another one, and MDB_ENV_ENCRYPTION if it
+ * is encrypted and no key was given, or the other way round. These are the codes of LMDB 1.0. */
+int zubilo_env_set_key(MDB_env *env, const void *key, size_t len);
+int zubilo_env_set_passphrase(MDB_env *env, const void *passphrase, size_t len);
+#ifndef MDB_CRYPTO_FAIL
+#define MDB_CRYPTO_FAIL (-30777)
+#define MDB_ENV_ENCRYPTION (-30776)
+#endif
+
 /* As mdb_env_open. If *exclusive is not 0, every other process is kept out while the store is open,
  * or the open gives EBUSY because one is in. Null is 0. */
 int mdbx_env_open_ex(MDB_env *env, const char *path, unsigned flags, mdb_mode_t mode, int *exclusive);

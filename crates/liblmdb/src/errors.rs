@@ -48,6 +48,8 @@ codes! {
     BAD_RSLOT -30783 c"MDB_BAD_RSLOT: Invalid reuse of reader locktable slot";
     BAD_TXN -30782 c"MDB_BAD_TXN: Transaction must abort, has a child, or is invalid";
     BAD_VALSIZE -30781 c"MDB_BAD_VALSIZE: Unsupported size of key/DB name/data, or wrong DUPFIXED size";
+    CRYPTO_FAIL -30777 c"MDB_CRYPTO_FAIL: Page encryption or decryption failed";
+    ENV_ENCRYPTION -30776 c"MDB_ENV_ENCRYPTION: Environment encryption mismatch";
     BAD_DBI -30780 c"MDB_BAD_DBI: The specified DBI handle was closed/changed unexpectedly";
 }
 
@@ -69,6 +71,8 @@ impl From<Error> for Code {
             Error::Corrupted { .. } => Code::CORRUPTED,
             Error::NotAStore { .. } => Code::INVALID,
             Error::Version { .. } => Code::VERSION_MISMATCH,
+            Error::WrongKey => Code::CRYPTO_FAIL,
+            Error::KeyMissing | Error::NotEncrypted => Code::ENV_ENCRYPTION,
             Error::Invalid(_) => Code::EINVAL,
             Error::KeyTooLong { .. } | Error::ValueTooLong { .. } => Code::BAD_VALSIZE,
             Error::MapFull { .. } => Code::MAP_FULL,

@@ -16,7 +16,7 @@ use crate::failure::{Done, Failure};
 const LONGEST: u64 = 64 << 10;
 
 /// The key of the store that is opened.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeyArgs {
     /// The store is encrypted, or is to be, with the key in this file: 32 bytes, or as 64 hexadecimal digits
     #[arg(long, value_name = "FILE", conflicts_with_all = ["passphrase_file", "passphrase"])]

@@ -140,8 +140,8 @@ impl ReadArgs {
     }
 
     /// For a store that is one of several.
-    pub(crate) fn of(store: &Path, json: bool, no_lock: bool) -> ReadArgs {
-        let at = StoreArgs { store: store.to_path_buf(), json, keys: KeyArgs::default() };
+    pub(crate) fn of(store: &Path, json: bool, no_lock: bool, keys: &KeyArgs) -> ReadArgs {
+        let at = StoreArgs { store: store.to_path_buf(), json, keys: keys.clone() };
         ReadArgs { at, no_lock }
     }
 

@@ -10,6 +10,7 @@ use zubilo::Error;
 use crate::encoding::escape;
 use crate::failure::{Code, Done, Failure};
 use crate::interrupt;
+use crate::keys::KeyArgs;
 use crate::opening::ReadArgs;
 use crate::output::{Out, Progress, records, size, to_stderr};
 
@@ -28,6 +29,8 @@ pub(crate) struct VerifyArgs {
     /// Say nothing of stores that are whole
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
 }
 
 /// What was found in a store that opened.
@@ -71,7 +74,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Done {
 
 fn verify(args: &VerifyArgs, store: &Path) -> Done<Found> {
     let begun = Instant::now();
-    let env = ReadArgs::of(store, args.json, args.no_lock).open_to_report()?;
+    let env = ReadArgs::of(store, args.json, args.no_lock, &args.keys).open_to_report()?;
     let what = || format!("verify {}", store.display());
     let failed = |error: Error| Failure::store(what(), &error);
     let info = env.info().map_err(failed)?;

@@ -317,9 +317,7 @@ fn no_such_table(f: &mut fmt::Formatter<'_>, table: Option<&[u8]>) -> fmt::Resul
 /// What is wrong with the key of a store.
 fn of_key(error: &Error) -> &'static str {
     match error {
-        Error::KeyMissing => {
-            "the store is encrypted; open it with its key or passphrase (feature `encryption`)"
-        }
+        Error::KeyMissing => "the store is encrypted; open it with its key or passphrase",
         Error::NotEncrypted => {
             "a key was given, and the store is not encrypted; copy it into a store that is"
         }

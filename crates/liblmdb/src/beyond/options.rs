@@ -1,6 +1,6 @@
 //! What LMDB has no setting for: options of an open, and the open that keeps others out.
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::time::Duration;
 
 use zubilo::{Durability, Options, Scrub, VerifyReads};
@@ -33,16 +33,23 @@ const MOST: [u64; COUNT] = [
 ];
 
 /// What was set of them.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Extra {
     set: [Option<u64>; COUNT],
     exclusive: bool,
+    /// Options that hold the key of an encrypted store, and nothing else.
+    key: Option<Options>,
 }
 
 impl Extra {
     /// Address space to reserve, at least.
     pub(crate) fn reserve(&self) -> Option<u64> {
         self.set[RESERVE]
+    }
+
+    /// Whether a key was given.
+    pub(crate) fn has_key(&self) -> bool {
+        self.key.is_some()
     }
 
     /// What was set, and the messages.
@@ -62,6 +69,9 @@ impl Extra {
             behind,
             held,
         ] = self.set;
+        if let Some(key) = &self.key {
+            options = options.encrypted_like(key);
+        }
         if let Some(dirty) = dirty {
             options = options.dirty_limit(dirty);
         }
@@ -117,6 +127,47 @@ pub(super) unsafe extern "C" fn zubilo_env_set(
     value: u64,
 ) -> c_int {
     entry(env, || set(env_of(env)?, option, value))
+}
+
+fn set_key(env: &MDB_env, key: Options) -> Result<()> {
+    if env.opened_or_failed().is_some() {
+        return Err(Code::EINVAL);
+    }
+    env.change_extra(|extra| extra.key = Some(key));
+    Ok(())
+}
+
+/// The bytes at a place that the program names.
+fn bytes_of<'b>(at: *const c_void, len: usize) -> Result<&'b [u8]> {
+    if at.is_null() {
+        return Err(Code::EINVAL);
+    }
+    // SAFETY: by the contract so many bytes, which stay during the call.
+    Ok(unsafe { std::slice::from_raw_parts(at.cast(), len) })
+}
+
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn zubilo_env_set_key(
+    env: *mut MDB_env,
+    key: *const c_void,
+    len: usize,
+) -> c_int {
+    entry(env, || {
+        let key = bytes_of(key, len)?.try_into().map_err(|_| Code::EINVAL)?;
+        set_key(env_of(env)?, Options::new().encryption_key(key))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn zubilo_env_set_passphrase(
+    env: *mut MDB_env,
+    passphrase: *const c_void,
+    len: usize,
+) -> c_int {
+    entry(env, || {
+        let passphrase = bytes_of(passphrase, len)?;
+        set_key(env_of(env)?, Options::new().passphrase(passphrase))
+    })
 }
 
 #[unsafe(no_mangle)]

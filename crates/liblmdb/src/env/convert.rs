@@ -52,6 +52,8 @@ pub(super) struct Asked {
     pub(super) lock_file: bool,
     /// Bytes of a page; 0 is the usual.
     pub(super) page_size: u32,
+    /// The store is to be encrypted.
+    pub(super) has_key: bool,
 }
 
 /// Why there was no conversion; the old file is as it was.

@@ -58,6 +58,7 @@ pub(crate) fn open(env: &MDB_env, path: &CStr, flags: u32, mode: libc::mode_t) -
         read_only: flags & flag::RDONLY != 0,
         lock_file: flags & flag::NOLOCK == 0,
         page_size: settings.page_size,
+        has_key: settings.extra.has_key(),
     };
     let store = open_or_convert(&options, &data, &asked)?;
     let info = store.info()?;
@@ -98,6 +99,10 @@ fn let_children_have(store: &zubilo::Env) {
 fn open_or_convert(options: &Options, data: &Path, asked: &convert::Asked) -> Result<zubilo::Env> {
     loop {
         match options.clone().open(data) {
+            // What it is converted to is not encrypted.
+            Err(Error::NotAStore { .. }) if is_lmdb(data) && asked.has_key => {
+                return Err(Code::ENV_ENCRYPTION);
+            }
             Err(Error::NotAStore { .. }) if is_lmdb(data) => convert::convert(data, asked)?,
             opened => return opened.map_err(|error| explain(error, data)),
         }

@@ -201,6 +201,46 @@ static void exclusive(void)
 	mdb_env_close(env);
 }
 
+static void encryption(void)
+{
+	MDB_env *env = fresh();
+	unsigned char key[32] = { 1, 2, 3 };
+	IS(zubilo_env_set_key(env, key, 31), EINVAL);
+	IS(zubilo_env_set_key(env, NULL, 32), EINVAL);
+	OK(zubilo_env_set_key(env, key, 32));
+	OK(mdb_env_open(env, dir_path, 0, 0600));
+	IS(zubilo_env_set_key(env, key, 32), EINVAL);
+	MDB_dbi dbi = table(env, "t", 0);
+	OK(fill(env, dbi, 3));
+	mdb_env_close(env);
+
+	OK(mdb_env_create(&env));
+	IS(mdb_env_open(env, dir_path, 0, 0600), MDB_ENV_ENCRYPTION);
+	mdb_env_close(env);
+	OK(mdb_env_create(&env));
+	key[0]++;
+	OK(zubilo_env_set_key(env, key, 32));
+	IS(mdb_env_open(env, dir_path, 0, 0600), MDB_CRYPTO_FAIL);
+	mdb_env_close(env);
+	OK(mdb_env_create(&env));
+	OK(zubilo_env_set_passphrase(env, "open", 4));
+	IS(mdb_env_open(env, dir_path, 0, 0600), MDB_CRYPTO_FAIL);
+	mdb_env_close(env);
+	OK(mdb_env_create(&env));
+	key[0]--;
+	OK(zubilo_env_set_key(env, key, 32));
+	OK(mdb_env_set_maxdbs(env, 4));
+	OK(mdb_env_open(env, dir_path, 0, 0600));
+	MDB_txn *txn;
+	MDB_stat stat;
+	OK(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn));
+	OK(mdb_dbi_open(txn, "t", 0, &dbi));
+	OK(mdb_stat(txn, dbi, &stat));
+	IS(stat.ms_entries, 3);
+	mdb_txn_abort(txn);
+	mdb_env_close(env);
+}
+
 static void options(void)
 {
 	MDB_env *env = fresh();
@@ -885,6 +925,7 @@ int main(int argc, char **argv)
 	expired();
 	exclusive();
 	options();
+	encryption();
 	messages();
 	pages();
 	scrub();

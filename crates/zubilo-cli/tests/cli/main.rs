@@ -3,6 +3,7 @@
 mod arguments;
 mod commands;
 mod damage;
+mod encryption;
 mod failures;
 mod formats;
 mod harness;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
-use crate::platform::{Advice, DataFile, Decryption, FileId, Memory};
+use crate::platform::{Advice, DataFile, Decryption, FileId, Memory, os_page_size};
 
 use super::header::Header;
 use super::keys::{DRAWN, Keys, NONCE, TRAILER, draw};
@@ -103,6 +103,19 @@ impl Inside {
         trailer
     }
 
+    /// What the state of a page is if it is in its place as the file has it now.
+    #[inline]
+    fn mark(&self, number: u64) -> u64 {
+        let mut tag = [0; 8];
+        let at = self.layout.place(number) + self.layout.page() + NONCE as u64;
+        // SAFETY: as in `trailer`, of which this is a part.
+        unsafe {
+            let from = self.inner.base().add(at as usize);
+            std::ptr::copy_nonoverlapping(from, tag.as_mut_ptr(), tag.len());
+        }
+        state_of(tag)
+    }
+
     /// Decrypts a page into its place.
     #[cold]
     fn fill(&self, number: u64) -> bool {
@@ -111,7 +124,7 @@ impl Inside {
         let mut page = lock.lock().unwrap_or_else(|e| e.into_inner());
         let trailer = self.trailer(number);
         let state = self.state(number);
-        if state.load(Ordering::Acquire) == state_of(&trailer) {
+        if state.load(Ordering::Acquire) == state_of(tag_of(&trailer)) {
             return true;
         }
         page.resize(size, 0);
@@ -137,7 +150,7 @@ impl Inside {
             let to = self.plain.base().as_ptr().add((number as usize) << self.layout.shift);
             std::ptr::copy_nonoverlapping(page.as_ptr(), to, page.len());
         }
-        state.store(state_of(trailer), Ordering::Release);
+        state.store(state_of(tag_of(trailer)), Ordering::Release);
     }
 
     /// Encrypts whole pages, from `first` on, and writes them.
@@ -197,9 +210,13 @@ impl Inside {
     }
 }
 
-/// What a ciphertext with this trailer is known by: the first bytes of its tag, and not zero.
-fn state_of(trailer: &[u8; TRAILER]) -> u64 {
-    let tag = trailer[NONCE..].first_chunk().copied().unwrap_or_default();
+/// The first bytes of the tag.
+fn tag_of(trailer: &[u8; TRAILER]) -> [u8; 8] {
+    trailer[NONCE..].first_chunk().copied().unwrap_or_default()
+}
+
+/// What a ciphertext is known by whose tag begins so: that, and not zero.
+fn state_of(tag: [u8; 8]) -> u64 {
     u64::from_le_bytes(tag).max(1)
 }
 
@@ -216,7 +233,7 @@ impl Decryption for Inside {
         }
         for number in first..first + count {
             let known = self.state(number).load(Ordering::Acquire);
-            if known != state_of(&self.trailer(number)) && !self.fill(number) {
+            if known != self.mark(number) && !self.fill(number) {
                 return Err(number);
             }
         }
@@ -302,6 +319,28 @@ unsafe impl DataFile for EncryptedFile {
         let start = layout.file_len(offset / layout.page() * layout.page());
         let end = layout.file_len(offset.saturating_add(len).min(self.0.reserved));
         self.0.inner.advise(start, end.saturating_sub(start), advice)
+    }
+
+    /// Of the ciphertext.
+    fn resident(&self, at: u64, len: u64) -> io::Result<Vec<bool>> {
+        let Inside { inner, layout, reserved, .. } = &*self.0;
+        if at.checked_add(len).is_none_or(|end| end > *reserved) {
+            return Err(misplaced());
+        }
+        let unit = os_page_size() as u64;
+        let place = |at: u64| match at >> layout.shift {
+            number if number < METAS => at,
+            number => layout.place(number) + at % layout.page(),
+        };
+        let wanted: Vec<u64> = (at..at + len).step_by(unit as usize).map(place).collect();
+        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
+            return Ok(Vec::new());
+        };
+        let start = first / unit * unit;
+        let states = inner.resident(start, last + 1 - start)?;
+        let state =
+            |at: u64| states.get(((at - start) / unit) as usize).is_some_and(|state| *state);
+        Ok(wanted.into_iter().map(state).collect())
     }
 
     fn id(&self) -> FileId {

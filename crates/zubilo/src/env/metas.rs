@@ -494,7 +494,8 @@ fn is_residue(data: &dyn DataFile, len: u64) -> bool {
 /// but the residue of a creation, and nothing at its end, where parts of arrays have their description.
 fn is_blank(data: &dyn DataFile, len: u64) -> bool {
     let len = len.min(data.reserved());
-    if len < 2 * RESIDUE_MAX {
+    // An encrypted store is a little shorter than its device, which was looked at before.
+    if len < 2 * RESIDUE_MAX && data.decryption().is_none() || len < RESIDUE_MAX {
         return false;
     }
     // SAFETY: both ranges lie inside device and map, see above.

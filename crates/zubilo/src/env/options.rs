@@ -481,6 +481,13 @@ impl Options {
         self
     }
 
+    /// The key or passphrase of other options.
+    #[doc(hidden)]
+    pub fn encrypted_like(mut self, other: &Options) -> Options {
+        self.secret = other.secret.clone();
+        self
+    }
+
     /// Checks the whole store after each commit, as [`crate::Env::check`] does, before the next
     /// transaction can begin. Problems go to the logger, and the commit gives
     /// [`Error::Corrupted`](crate::Error::Corrupted), although it stands. A commit then costs as much as reading the store:

@@ -41,6 +41,8 @@ impl Env {
     /// All that is copied is verified. Damage is an error, and there is no copy then; what is left of a
     /// damaged store [`Salvage`](crate::Salvage) brings out.
     ///
+    /// The copy of an encrypted store is encrypted with the same key or passphrase.
+    ///
     /// Nobody may do more with the copy than with the store: its mode is that of the store, less the
     /// process's mask; rights of the group only if the new file gets the same group.
     ///
@@ -131,6 +133,21 @@ impl Env {
 
     /// As [`Env::copy_to_writer`], with the key or passphrase of `like` instead of the store's; see
     /// [`Env::copy_to_path_as`].
+    ///
+    /// ```
+    /// use zubilo::Options;
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = Options::new().open(path)?;
+    /// // Whatever key the store has, the copy has none.
+    /// let mut copy = Vec::new();
+    /// env.copy_to_writer_as(&mut copy, false, &Options::new(), &mut |_, _| true)?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn copy_to_writer_as(
         &self,
         out: &mut dyn Write,

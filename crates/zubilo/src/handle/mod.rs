@@ -68,6 +68,20 @@ impl Env {
     }
 
     /// As [`Env::stored_commits`], of an encrypted store with the key or passphrase of `options`.
+    ///
+    /// ```
+    /// use zubilo::{Env, Options};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// let options = Options::new(); // with a key
+    /// options.clone().open(path)?.close()?;
+    /// assert!(!Env::stored_commits_as(path, &options)?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn stored_commits_as(
         path: impl AsRef<Path>,
         options: &Options,

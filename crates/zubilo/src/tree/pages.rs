@@ -171,23 +171,29 @@ impl<'p> Snapshot<'p> {
     /// Any `len` bytes at the start of page `first`, bounded by the snapshot's end.
     #[inline(always)]
     pub(crate) fn bytes(&self, first: u64, len: u64) -> Option<&'p [u8]> {
-        let limit = self.end << self.shift;
-        if first >= self.end {
-            return None;
-        }
-        let start = first << self.shift;
-        if len > limit - start {
+        if !self.has(first, len) {
             return None;
         }
         if let Some(verifier) = self.verifier {
             verifier.decrypt(first, len.div_ceil(self.size as u64)).ok()?;
         }
+        self.readable(first, len)
+    }
+
+    /// The same of pages that are readable already.
+    #[inline(always)]
+    fn readable(&self, first: u64, len: u64) -> Option<&'p [u8]> {
+        if !self.has(first, len) {
+            return None;
+        }
+        let start = first << self.shift;
         // SAFETY: start + len <= end << shift, which `new` promises to be mapped and unchanging
         // for 'p; `end` is bounded by the reservation, so no shift overflows.
         Some(unsafe { std::slice::from_raw_parts(self.base.add(start as usize), len as usize) })
     }
 
     /// Whether `len` bytes from page `first` on lie inside the snapshot.
+    #[inline(always)]
     fn has(&self, first: u64, len: u64) -> bool {
         first < self.end && len <= (self.end - first) << self.shift
     }
@@ -197,7 +203,7 @@ impl<'p> Snapshot<'p> {
     #[inline(never)]
     fn prepare(&self, verifier: &Verifier, at: Ref) -> Result<()> {
         verifier.decrypt(at.0, 1).map_err(at.damaged())?;
-        let bytes = self.bytes(at.0, self.size as u64).ok_or_else(|| self.stray(at))?;
+        let bytes = self.readable(at.0, self.size as u64).ok_or_else(|| self.stray(at))?;
         match header::number(bytes) == at.0 {
             true => verifier.page(at.0, bytes).map_err(at.damaged()),
             // What is wrong with it is said by who looks at it.
@@ -270,7 +276,7 @@ impl<'p> Pages<'p> for Snapshot<'p> {
         if let Some(verifier) = self.verifier {
             verifier.decrypt(run.first, pages).map_err(Ref(run.first).damaged())?;
         }
-        let bytes = self.bytes(run.first, run.len).ok_or_else(stray)?;
+        let bytes = self.readable(run.first, run.len).ok_or_else(stray)?;
         if let Some(verifier) = self.verifier {
             verifier.run(run, bytes).map_err(Ref(run.first).damaged())?;
         }

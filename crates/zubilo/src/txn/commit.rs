@@ -22,6 +22,7 @@ use crate::env::facade;
 use crate::env::log::Level;
 use crate::env::meta::{META_COUNT, META_SIZE, Meta, RedoLog, Trust};
 use crate::env::metas::{self, SlotState};
+use crate::env::open::digest_of;
 use crate::env::{EnvInner, Root};
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
@@ -250,7 +251,7 @@ impl<'t> Written<'t> {
             meta.redo = Some(RedoLog { first, bytes, birth, next, is_logged: false });
         }
         let log_pages = txn.space.log_commit(&mut meta, allocated, released)?;
-        meta.digest = digest.unwrap_or(0);
+        meta.digest = digest.map_or(0, |sum| digest_of(txn.env.data.as_ref(), sum));
         let what = format_args!("commit {}: {pages} pages in {extents} extents", meta.txn);
         txn.env.log(Level::Debug, what);
         // Asked again, not anew: a checkpoint may have made the commit before steady meanwhile, and

@@ -9,7 +9,6 @@ use twox_hash::XxHash3_64;
 
 use crate::dirty::{Workspace, no_list, with_room};
 use crate::env::EnvInner;
-use crate::env::open::digest_of;
 use crate::error::{Error, Result};
 use crate::page::{
     Branch, Damage, FLAG_DIRTY_RUNS, Leaf, Order, SearchKey, ValueKind, branch, header, leaf,
@@ -325,7 +324,7 @@ impl Placed {
             }
         }
         batch.flush()?;
-        Ok(hasher.map(|h| digest_of(env.data.as_ref(), h.finish())))
+        Ok(hasher.map(|h| h.finish()))
     }
 
     /// The pages that each fills, ascending once written.

@@ -6,15 +6,16 @@ mod common;
 
 mod copies;
 mod damage;
+mod figures;
 mod keys;
 mod secrecy;
 mod sharing;
 
 use std::path::Path;
 
-use zubilo::{Env, Options};
+use zubilo::{CompactOptions, Env, Options};
 
-use crate::common::{check, fresh};
+use crate::common::{check, fresh, put_all};
 
 const KEY: [u8; 32] = [0x5a; 32];
 
@@ -28,6 +29,34 @@ fn open(path: &Path) -> Env {
     let env = options().open(path).unwrap();
     check(&env, "an encrypted store");
     env
+}
+
+/// Nothing is in the store, so its end is where its pages begin; and a commit writes no page at all.
+#[test]
+fn a_store_becomes_empty_and_is_filled_again() {
+    for page_size in [4096, 65536] {
+        let (_dir, path) = fresh();
+        let env = options().page_size(page_size).open(&path).unwrap();
+        for round in 0..4u8 {
+            put_all(&env, "t", (0..5000u32).map(|i| (i.to_be_bytes(), [round; 50])));
+            env.compact(&CompactOptions::new(), &mut |_, _| true).unwrap();
+            let mut txn = env.write().unwrap();
+            txn.drop_table("t").unwrap();
+            let dropped = txn.commit().unwrap();
+            env.write().unwrap().commit().unwrap();
+            env.compact(&CompactOptions::new(), &mut |_, _| true).unwrap();
+            let before = env.read().unwrap().id();
+            assert!(before >= dropped);
+            let copied = path.with_extension(format!("copy {round}"));
+            env.copy_to_path(&copied, round % 2 == 0, &mut |_, _| true).unwrap();
+            assert!(open(&copied).read().unwrap().tables().unwrap().is_empty());
+        }
+        let newest = env.read().unwrap().id();
+        env.close().unwrap();
+        let read = open(&path).read().unwrap();
+        assert_eq!(read.id(), newest);
+        assert!(read.tables().unwrap().is_empty());
+    }
 }
 
 #[test]

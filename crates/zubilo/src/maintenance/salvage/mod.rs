@@ -155,6 +155,20 @@ impl Salvage {
 
     /// The same of an encrypted store, with the key or passphrase of `options`; of this commit, or of the newest one. What
     /// cannot be authenticated is lost. So is all of it when both copies of the header are, from which the key is made.
+    ///
+    /// ```
+    /// use zubilo::{Options, Salvage};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// let options = Options::new(); // with a key
+    /// options.clone().open(path)?.close()?;
+    /// let left = Salvage::open_as(path, &options, None)?;
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
     pub fn open_as(
         path: impl AsRef<Path>,
         options: &Options,
