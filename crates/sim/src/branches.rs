@@ -85,12 +85,14 @@ impl Branch {
         Ok(branch)
     }
 
-    /// A commit of one record; now and then in pages, as words of the user are in no record of the log.
+    /// A commit of one record; now and then in pages, as a reserved value is in no record of the log.
     fn commit(&mut self, rng: &mut Rng) -> zubilo::Result<()> {
         let (key, value) = (rng.below(KEYS) as u32, rng.next() | 1);
         let mut txn = self.env.write()?;
-        txn.table("t")?.put(key.to_le_bytes(), value.to_le_bytes())?;
         if rng.one_in(3) {
+            txn.table("t")?.reserve(key.to_le_bytes(), 8)?.copy_from_slice(&value.to_le_bytes());
+        } else {
+            txn.table("t")?.put(key.to_le_bytes(), value.to_le_bytes())?;
             txn.set_user_words([value; 3])?;
         }
         txn.commit()?;

@@ -46,6 +46,8 @@ pub(crate) fn fuzz(data: &[u8]) {
 /// Logs to start a fuzzer from.
 #[cfg(feature = "fuzz")]
 pub(crate) fn fuzz_seeds() -> Vec<Vec<u8>> {
+    use std::ops::Bound;
+
     let ops = [
         Op::Table(b"main"),
         Op::Put(b"key", b"value"),
@@ -54,6 +56,11 @@ pub(crate) fn fuzz_seeds() -> Vec<Vec<u8>> {
         Op::Delete(b"key"),
         Op::Catalogue,
         Op::Sequence(u64::MAX),
+        Op::DeleteRange(Bound::Included(b"a"), Bound::Excluded(b"b")),
+        Op::DeleteRange(Bound::Excluded(b"a"), Bound::Unbounded),
+        Op::Words([1, 2, u64::MAX]),
+        Op::Clear,
+        Op::Drop,
     ];
     let log = |pos: u64, len: usize| {
         let mut ring = vec![0; len];

@@ -2,6 +2,8 @@
 //! their length before them, numbers in LEB128. Tables are named by their names, once for each row of
 //! operations on one of them.
 
+use std::ops::Bound;
+
 use crate::page::Damage;
 
 /// A change.
@@ -21,6 +23,30 @@ pub(crate) enum Op<'a> {
     DeleteValue(&'a [u8], &'a [u8]),
     /// The table's sequence goes on with this number.
     Sequence(u64),
+    /// All keys between two bounds go with all their values.
+    DeleteRange(Bound<&'a [u8]>, Bound<&'a [u8]>),
+    /// All records of the table go.
+    Clear,
+    /// The table goes with all its records.
+    Drop,
+    /// The user's three numbers.
+    Words([u64; 3]),
+}
+
+impl Op<'_> {
+    /// Bytes of the keys and values that it holds.
+    pub(crate) fn len(&self) -> usize {
+        let of = |bound: &Bound<&[u8]>| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => key.len(),
+            Bound::Unbounded => 0,
+        };
+        match self {
+            Op::Put(a, b) | Op::Add(a, b) | Op::DeleteValue(a, b) => a.len() + b.len(),
+            Op::Table(key) | Op::Delete(key) => key.len(),
+            Op::DeleteRange(start, end) => of(start) + of(end),
+            Op::Catalogue | Op::Sequence(_) | Op::Clear | Op::Drop | Op::Words(_) => 0,
+        }
+    }
 }
 
 /// Names of operations. 0 is none, so that zeros are no log.
@@ -31,6 +57,10 @@ const ADD: u8 = 4;
 const DELETE: u8 = 5;
 const DELETE_VALUE: u8 = 6;
 const SEQUENCE: u8 = 7;
+const DELETE_RANGE: u8 = 8;
+const CLEAR: u8 = 9;
+const DROP: u8 = 10;
+const WORDS: u8 = 11;
 
 /// Adds an operation to a payload.
 pub(crate) fn put_op(to: &mut Vec<u8>, op: Op<'_>) {
@@ -45,6 +75,26 @@ pub(crate) fn put_op(to: &mut Vec<u8>, op: Op<'_>) {
             to.push(SEQUENCE);
             put_number(to, next);
         }
+        Op::DeleteRange(start, end) => {
+            to.push(DELETE_RANGE);
+            put_bound(to, start);
+            put_bound(to, end);
+        }
+        Op::Clear => to.push(CLEAR),
+        Op::Drop => to.push(DROP),
+        Op::Words(words) => {
+            to.push(WORDS);
+            words.iter().for_each(|word| put_number(to, *word));
+        }
+    }
+}
+
+/// A byte that says which kind it is, and the key if there is one.
+fn put_bound(to: &mut Vec<u8>, bound: Bound<&[u8]>) {
+    match bound {
+        Bound::Unbounded => to.push(0),
+        Bound::Included(key) => put_strings(to, 1, &[key]),
+        Bound::Excluded(key) => put_strings(to, 2, &[key]),
     }
 }
 
@@ -98,6 +148,17 @@ impl<'a> Ops<'a> {
         Ok(string)
     }
 
+    fn bound(&mut self) -> Result<Bound<&'a [u8]>, Damage> {
+        let (kind, rest) = self.0.split_first().ok_or(CUT_OFF)?;
+        self.0 = rest;
+        match kind {
+            0 => Ok(Bound::Unbounded),
+            1 => Ok(Bound::Included(self.string()?)),
+            2 => Ok(Bound::Excluded(self.string()?)),
+            _ => Err(Damage("an unknown bound of a range in the redo log")),
+        }
+    }
+
     fn op(&mut self, name: u8) -> Result<Op<'a>, Damage> {
         Ok(match name {
             TABLE => Op::Table(self.string()?),
@@ -107,6 +168,10 @@ impl<'a> Ops<'a> {
             DELETE => Op::Delete(self.string()?),
             DELETE_VALUE => Op::DeleteValue(self.string()?, self.string()?),
             SEQUENCE => Op::Sequence(self.number()?),
+            DELETE_RANGE => Op::DeleteRange(self.bound()?, self.bound()?),
+            CLEAR => Op::Clear,
+            DROP => Op::Drop,
+            WORDS => Op::Words([self.number()?, self.number()?, self.number()?]),
             _ => return Err(Damage("an unknown operation in the redo log")),
         })
     }

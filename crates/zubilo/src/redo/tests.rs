@@ -1,5 +1,7 @@
 //! The log against what disks do to it.
 
+use std::ops::Bound;
+
 use support::Rng;
 
 use super::record::write;
@@ -46,14 +48,26 @@ fn operations_come_back_as_they_were() {
         let strings: Vec<Vec<u8>> = (0..40).map(|_| payload(&mut rng, 300)).collect();
         let pick = |rng: &mut Rng| strings[rng.index(strings.len())].as_slice();
         let ops: Vec<Op<'_>> = (0..rng.below(30))
-            .map(|_| match rng.below(7) {
+            .map(|_| match rng.below(11) {
                 0 => Op::Table(pick(&mut rng)),
                 1 => Op::Catalogue,
                 2 => Op::Put(pick(&mut rng), pick(&mut rng)),
                 3 => Op::Add(pick(&mut rng), pick(&mut rng)),
                 4 => Op::Delete(pick(&mut rng)),
                 5 => Op::DeleteValue(pick(&mut rng), pick(&mut rng)),
-                _ => Op::Sequence(u64::MAX >> rng.below(64)),
+                6 => Op::Sequence(u64::MAX >> rng.below(64)),
+                7 => {
+                    let keys = [pick(&mut rng), pick(&mut rng)];
+                    let [start, end] = keys.map(|key| match rng.below(3) {
+                        0 => Bound::Unbounded,
+                        1 => Bound::Included(key),
+                        _ => Bound::Excluded(key),
+                    });
+                    Op::DeleteRange(start, end)
+                }
+                8 => Op::Clear,
+                9 => Op::Drop,
+                _ => Op::Words([0, rng.below(1 << 20), u64::MAX >> rng.below(64)]),
             })
             .collect();
         let mut bytes = Vec::new();
@@ -85,6 +99,7 @@ fn numbers_that_are_too_large_are_refused() {
     let most = [7, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
     assert_eq!(Ops::new(&most).next().unwrap().ok(), Some(Op::Sequence(u64::MAX)));
     assert!(Ops::new(&[0]).next().unwrap().is_err(), "zeros are no operation");
+    assert!(Ops::new(&[8, 3, 0]).next().unwrap().is_err(), "a bound that is none");
 }
 
 #[test]

@@ -180,6 +180,9 @@ impl WriteTxn {
             let (ws, tree) = txn.parts(table)?;
             remove_range::remove_range(ws, tree, bounds)
         })?;
+        let (start, end) = (bounds.start.as_ref(), bounds.end.as_ref());
+        let op = Op::DeleteRange(start.map(|key| &key[..]), end.map(|key| &key[..]));
+        self.note(table, (deleted > 0).then_some(op));
         if self.tree(table)?.desc.depth == 0 {
             self.cursors.reset(table);
         }

@@ -16,7 +16,13 @@ use crate::redo::{HEADER, Op, Ops, Record, put_op};
 
 use super::catalogue::TableRef;
 use super::options::needs_comparator;
+use super::table::bounds_of;
 use super::write::WriteTxn;
+
+// What a record needs beside keys and values fits into the room that each operation is given.
+const _: () = assert!(3 * 10 < OP_ROOM && 2 * (1 + 10) < OP_ROOM);
+/// Bytes for the name of an operation, its numbers and the lengths of its strings.
+const OP_ROOM: usize = 48;
 
 /// What a transaction has noted of its changes.
 #[derive(Default)]
@@ -98,7 +104,7 @@ impl Notes {
 
     fn add(&mut self, name: Option<(TableRef, Op<'_>)>, op: Op<'_>, len: usize) {
         let name_len = name.map_or(0, |_| 16);
-        let room = self.record.len().max(HEADER) + len + name_len + 32;
+        let room = self.record.len().max(HEADER) + len + name_len + OP_ROOM;
         if self.given_up || room > self.max || self.record.try_reserve(room).is_err() {
             (self.record, self.given_up) = (Vec::new(), true);
             return;
@@ -134,11 +140,10 @@ impl WriteTxn {
         if needs_comparator(&tree.desc.options) {
             return;
         }
-        let len = match op {
-            Op::Put(a, b) | Op::Add(a, b) | Op::DeleteValue(a, b) => a.len() + b.len(),
-            Op::Delete(key) => key.len(),
-            Op::Table(_) | Op::Catalogue | Op::Sequence(_) => 0,
-        };
+        let of_all = matches!(op, Op::Clear | Op::Drop | Op::DeleteRange(..));
+        if of_all && table == TableRef::CATALOGUE {
+            return;
+        }
         let turns = self.notes.turns_to(table);
         let name = match table {
             _ if !turns => None,
@@ -146,8 +151,17 @@ impl WriteTxn {
             _ => Some((table, Op::Table(self.catalogue.name(table)))),
         };
         let name_len = name.map_or(0, |_| self.catalogue.name(table).len());
-        self.notes.add(name, op, len + name_len);
+        self.notes.add(name, op, op.len() + name_len);
         self.notes.so_far.noted += 1;
+    }
+
+    /// Notes the user's numbers, which are in no table.
+    pub(super) fn note_words(&mut self, words: [u64; 3]) {
+        self.notes.so_far.changes += 1;
+        if self.notes.max > 0 {
+            self.notes.add(None, Op::Words(words), 0);
+            self.notes.so_far.noted += 1;
+        }
     }
 
     /// The log that the commit is to be appended to: if its record says all, is much shorter than its `pages`,
@@ -155,9 +169,7 @@ impl WriteTxn {
     pub(super) fn log_to_append(&mut self, pages: u64) -> Result<Option<RedoLog>> {
         let Some(record) = self.notes.complete() else { return Ok(None) };
         let len = record.len() as u64;
-        let extras = self.space.has_changes()
-            || *self.catalogue.user_words() != self.base.user_words
-            || !self.ws.spilled().is_empty();
+        let extras = self.space.has_changes() || !self.ws.spilled().is_empty();
         if extras
             || !self.env.is_sync()
             || self.is_hard_to_judge()
@@ -224,6 +236,11 @@ impl WriteTxn {
                     table = Some(found);
                 }
                 Op::Catalogue => table = Some(TableRef::CATALOGUE),
+                Op::Clear | Op::Drop | Op::DeleteRange(..)
+                    if table == Some(TableRef::CATALOGUE) =>
+                {
+                    return Err(damaged(log, "the redo log removes the table of names"));
+                }
                 Op::Put(key, value) => {
                     self.put(table.ok_or_else(no_table)?, key, value, true)?;
                 }
@@ -237,6 +254,13 @@ impl WriteTxn {
                     self.delete_value(table.ok_or_else(no_table)?, key, value)?;
                 }
                 Op::Sequence(next) => self.set_sequence(table.ok_or_else(no_table)?, next)?,
+                Op::DeleteRange(start, end) => {
+                    let bounds = bounds_of::<&[u8]>((start, end));
+                    self.delete_range(table.ok_or_else(no_table)?, &bounds)?;
+                }
+                Op::Clear => self.clear(table.ok_or_else(no_table)?)?,
+                Op::Drop => self.drop_opened(table.take().ok_or_else(no_table)?)?,
+                Op::Words(words) => self.set_user_words(words)?,
             }
         }
         Ok(())

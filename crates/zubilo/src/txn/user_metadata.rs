@@ -97,6 +97,7 @@ impl WriteTxn {
         self.check()?;
         let [a, b, c] = words;
         self.catalogue.set_user_words([a, b, c, self.id().0]);
+        self.note_words(words);
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use crate::env::{EnvInner, Root};
 use crate::error::{Error, Result};
 use crate::num::TxnId;
 use crate::page::header::Origin;
+use crate::redo::Op;
 use crate::tree::{Tree, remove};
 
 use super::catalogue::{Catalogue, TableRef, check_key};
@@ -309,9 +310,16 @@ impl WriteTxn {
     /// Removes a table with all its records.
     pub fn drop_table(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
         let table = self.existing(name.as_ref())?;
+        self.drop_opened(table)
+    }
+
+    pub(super) fn drop_opened(&mut self, table: TableRef) -> Result<()> {
         self.change(table)?;
         self.cursors.reset(table);
         self.change(TableRef::CATALOGUE)?;
+        // Before it is done, as the table is known now; half done it breaks the transaction.
+        self.note(table, Some(Op::Drop));
+        self.note(TableRef::CATALOGUE, None);
         self.guarded(|txn| txn.catalogue.drop_table(&mut txn.ws, table))
     }
 
@@ -351,6 +359,7 @@ impl WriteTxn {
     pub(super) fn clear(&mut self, table: TableRef) -> Result<()> {
         self.change(table)?;
         self.cursors.reset(table);
+        self.note(table, Some(Op::Clear));
         self.guarded(|txn| {
             let (ws, tree) = txn.parts(table)?;
             remove::clear(ws, tree)

@@ -121,19 +121,33 @@ fn what_cannot_be_logged_is_flushed() {
     let env = store(&path, logged());
     let backwards = || TableOptions::new().compare_keys(|a, b| b.cmp(a));
     type Change<'c> = &'c dyn Fn(&mut zubilo::WriteTxn);
-    let changes: [(&str, bool, Change<'_>); 9] = [
+    let changes: [(&str, bool, Change<'_>); 12] = [
         ("a record", true, &|w| w.table("t").unwrap().put("k", "v").unwrap()),
         ("a new table", false, &|w| {
             w.create_table("new", TableOptions::new()).unwrap();
+            w.create_table("gone", TableOptions::new()).unwrap().put("a", "b").unwrap();
         }),
         ("a renamed table", false, &|w| w.rename_table("new", "other").unwrap()),
-        ("a range", false, &|w| {
+        ("a range", true, &|w| {
             w.table("t")
                 .unwrap()
                 .delete_range(&10u32.to_be_bytes()[..]..&20u32.to_be_bytes()[..])
                 .unwrap();
         }),
-        ("user words", false, &|w| {
+        ("a table that is emptied", true, &|w| {
+            w.table("other").unwrap().clear().unwrap();
+            w.table("t").unwrap().put("k", "cleared").unwrap();
+        }),
+        ("a table that goes", true, &|w| {
+            w.table("t").unwrap().put("k", "before").unwrap();
+            w.drop_table("gone").unwrap();
+            w.table("t").unwrap().put("k", "after").unwrap();
+        }),
+        ("nothing of a range", true, &|w| {
+            w.table("t").unwrap().delete_range(&[0xff; 8][..]..).unwrap();
+            w.table("t").unwrap().put("k", "v").unwrap();
+        }),
+        ("user words", true, &|w| {
             w.table("t").unwrap().put("k", "w").unwrap();
             w.set_user_words([1, 2, 3]).unwrap();
         }),

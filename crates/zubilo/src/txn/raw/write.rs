@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::page::ValueKind;
+use crate::redo::Op;
 use crate::tree::{Ref, RunRef, lookup};
 use crate::txn::catalogue::TableRef;
 use crate::txn::options::TableOptions;
@@ -70,7 +71,9 @@ impl WriteTxn {
     /// Sets it.
     pub fn raw_set_counter(&mut self, counter: u64) -> Result<()> {
         self.change(TableRef::CATALOGUE)?;
-        self.catalogue.set_sequence(TableRef::CATALOGUE, counter)
+        self.catalogue.set_sequence(TableRef::CATALOGUE, counter)?;
+        self.note(TableRef::CATALOGUE, Some(Op::Sequence(counter)));
+        Ok(())
     }
 
     /// The value under `key`, of several the first.
