@@ -86,7 +86,6 @@ pub struct CheckReport {
     /// Pages of the free-space log.
     pub free_space_log_pages: u64,
     /// Pages of the redo log.
-    #[doc(hidden)]
     pub redo_log_pages: u64,
     /// Pages that can be used at once.
     pub free_pages: u64,
@@ -222,7 +221,6 @@ pub enum PageKind {
     /// The free-space log.
     FreeSpaceLog,
     /// The redo log.
-    #[doc(hidden)]
     RedoLog,
     /// Reusable at once.
     Free,

@@ -35,7 +35,6 @@ pub struct SpaceInfo {
     /// Pages of the free-space log itself.
     pub free_space_log_pages: u64,
     /// Pages of the redo log.
-    #[doc(hidden)]
     pub redo_log_pages: u64,
 }
 
