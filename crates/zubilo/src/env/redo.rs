@@ -138,11 +138,9 @@ impl EnvInner {
     /// Whether each meta in the file names a log, which programs that know none refuse. They would take an older one
     /// for the newest commit, and lose those that are in the log. The newest commit is on disk, so that
     /// what is not in the file any more is not on disk either.
-    pub(crate) fn names_log_everywhere(&self, log: &RedoLog) -> bool {
+    pub(crate) fn names_log_everywhere(&self) -> bool {
         has(Bug::OldMetasLeft)
-            || metas::all_since(self.data.as_ref(), &self.shared, self.shift, log.birth, |meta| {
-                meta.redo.is_some()
-            })
+            || metas::all(self.data.as_ref(), self.shift, |meta| meta.redo.is_some())
     }
 
     /// Whether a record of so many bytes can be written without touching one that an open may need.

@@ -180,7 +180,7 @@ impl WriteTxn {
         let Some(log) = self.space.meta()?.redo else { return Ok(None) };
         let on_disk = self.env.steady() == self.base.txn;
         let follows = log.is_logged || on_disk || has(Bug::GapInTheLog);
-        if !follows || !log.is_logged && !self.env.names_log_everywhere(&log) {
+        if !follows || !log.is_logged && !self.env.names_log_everywhere() {
             return Ok(None);
         }
         let has_room = self.space.has_room_for_record(&log, len)?;
