@@ -594,11 +594,11 @@ mod tests {
             assert_eq!(Meta::decode(page.as_slice()), Err(Damage("another format version")));
         }
         let mut newer = with;
-        newer[16..20].copy_from_slice(&(VERSION_WITH_LOG + 1).to_le_bytes());
+        newer[16..20].copy_from_slice(&(VERSION_ENCRYPTED + 1).to_le_bytes());
         // As it is cut off or damaged, it says nothing.
         assert_eq!(Meta::newer_version(newer.as_slice(), 12), None);
         seal_meta(newer.as_mut_slice());
-        assert_eq!(Meta::newer_version(newer.as_slice(), 12), Some(VERSION_WITH_LOG + 1));
+        assert_eq!(Meta::newer_version(newer.as_slice(), 12), Some(VERSION_ENCRYPTED + 1));
         assert_eq!(Meta::newer_version(newer.as_slice(), 13), None);
     }
 

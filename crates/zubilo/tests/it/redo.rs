@@ -347,11 +347,11 @@ fn older_programs_refuse_a_store_with_a_log() {
     let newest = (0..4)
         .max_by_key(|i| u64::from_le_bytes(file[i * 4096 + 56..][..8].try_into().unwrap()))
         .unwrap();
-    file[newest * 4096 + 16] = 4;
+    file[newest * 4096 + 16] = 5;
     seal(&mut file[newest * 4096..][..4096]);
     fs::write(&path, file).unwrap();
     let refused = logged().open(&path).unwrap_err();
-    assert!(matches!(refused, zubilo::Error::Version { found: 4, .. }), "{refused}");
+    assert!(matches!(refused, zubilo::Error::Version { found: 5, .. }), "{refused}");
 }
 
 /// Makes the checksums of a meta right: those of its sectors, their parity, and what binds them.
