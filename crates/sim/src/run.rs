@@ -75,7 +75,11 @@ fn loses_for_older_programs(image: &[u8], page_size: usize) -> bool {
             let seal = twox_hash::XxHash3_64::oneshot(&sector[..504]);
             sector[504..] == seal.to_le_bytes()
         };
-        meta[8..14] == *b"ZUBILO" && meta.chunks(512).all(is_sealed)
+        // What binds the sectors: else they are of several metas.
+        let mut bound = meta[8..504].to_vec();
+        (1..7).for_each(|i| bound.extend_from_slice(&meta[i * 512 + 504..][..8]));
+        let is_bound = meta[..8] == twox_hash::XxHash3_64::oneshot(&bound).to_le_bytes();
+        meta[8..14] == *b"ZUBILO" && is_bound && meta.chunks(512).all(is_sealed)
     };
     let metas: Vec<&[u8]> = metas.filter(whole).collect();
     let number = |meta: &&[u8]| meta[56..64].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
