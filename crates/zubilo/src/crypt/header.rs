@@ -2,7 +2,7 @@
 //!
 //! It takes the page after the metas: two sectors with the same content, each with a checksum, and zeros.
 
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use twox_hash::XxHash3_64;
 use zeroize::Zeroizing;
 
@@ -24,7 +24,12 @@ type Cost = [u32; 3];
 /// Of new stores.
 const COST: Cost = [64 << 10, 3, 1];
 /// A file that asks for more is not answered: whoever can write it could take all of the memory.
-const COST_MAX: Cost = [4 << 20, 64, 64];
+const COST_MAX: Cost = [1 << 20, 16, 16];
+
+fn no_memory() -> Error {
+    let source = std::io::Error::from(std::io::ErrorKind::OutOfMemory);
+    Error::Io { op: "make a key of a passphrase", path: None, source }
+}
 
 /// How a file is encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,10 +74,17 @@ impl Header {
         match (secret, self.cost) {
             (Secret::Passphrase(phrase), Some([memory, passes, lanes])) => {
                 let params = Params::new(memory, passes, lanes, Some(master.len()));
-                let argon = params.map(|p| Argon2::new(Algorithm::Argon2id, Version::V0x13, p));
-                let made = argon
-                    .and_then(|a| a.hash_password_into(phrase, &self.salt, master.as_mut_slice()));
-                made.map_err(|_| Error::Invalid("no key can be made of such a passphrase"))?;
+                let failed = |_| Error::Invalid("no key can be made of such a passphrase");
+                let params = params.map_err(failed)?;
+                let mut blocks = Vec::new();
+                // An allocation that fails must be no abort: the file says how large it is.
+                blocks.try_reserve_exact(params.block_count()).map_err(|_| no_memory())?;
+                blocks.resize(params.block_count(), Block::new());
+                let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+                let out = master.as_mut_slice();
+                let made =
+                    argon.hash_password_into_with_memory(phrase, &self.salt, out, &mut blocks);
+                made.map_err(failed)?;
             }
             (Secret::Key(key), None) => master.copy_from_slice(key.as_slice()),
             _ => return Err(Error::WrongKey),

@@ -35,7 +35,7 @@ pub(crate) use file::EncryptedFile;
 #[cfg(feature = "encryption")]
 pub(crate) use header::Header;
 #[cfg(feature = "encryption")]
-pub(crate) use keys::Secret;
+pub(crate) use keys::{Keys, Secret};
 #[cfg(feature = "encryption")]
 pub(crate) use sealer::Sealer;
 

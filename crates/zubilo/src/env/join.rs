@@ -29,6 +29,11 @@ pub(crate) struct Joined {
 }
 
 impl Joined {
+    /// For [`Role::Joined`]: the page size's shift, as the others have published it.
+    pub(super) fn shift(&self) -> u32 {
+        self.shared.newest_root()[12] as u32
+    }
+
     /// No other process takes part.
     pub(crate) fn alone(options: &Options) -> Joined {
         let shared = Shared::private(options.max_readers);

@@ -428,6 +428,19 @@ pub(crate) enum Found {
     Foreign(&'static str),
 }
 
+/// Why a file with such a start cannot be opened.
+pub(crate) fn unusable(found: Found, data: &dyn DataFile) -> Error {
+    let damaged = |reason| Error::Corrupted { page: PageNo(0), reason };
+    match found {
+        Found::Nothing => damaged("the file is empty, its creation was cut off"),
+        Found::Metas(_) | Found::Damaged => damaged("no meta page is whole"),
+        Found::Version(found) => Error::version(found, data.path()),
+        Found::Foreign(found) => {
+            Error::NotAStore { path: Box::new(data.path().to_path_buf()), found }
+        }
+    }
+}
+
 /// Longest file that is taken for a cut-off creation.
 const RESIDUE_MAX: u64 = 1 << 20;
 

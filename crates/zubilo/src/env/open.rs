@@ -85,6 +85,7 @@ pub(crate) fn start(
     // A length that is not known is no reason to fail here.
     inner.look_at_length(inner.data.len().unwrap_or(0));
     if role == Role::First {
+        inner.shared.set_encrypted(inner.decrypting.is_some());
         // Before others are let in: they must see what the log has.
         if !inner.options.is_look() {
             redo::recover(&inner)?;
@@ -172,6 +173,11 @@ fn announce(env: &EnvInner, unclaimed: bool) {
     }
 }
 
+/// Whether metas say that their pages are encrypted.
+pub(super) fn is_encrypted(metas: &[(usize, Meta)]) -> bool {
+    metas.iter().any(|(_, meta)| meta.authenticator.is_some())
+}
+
 fn damaged(reason: &'static str) -> Error {
     Error::Corrupted { page: PageNo(0), reason }
 }
@@ -186,6 +192,10 @@ pub(super) fn found_or_created(
 ) -> Result<Vec<(usize, Meta)>> {
     let may_create = !options.read_only && options.create;
     Ok(match metas::read(data)? {
+        // It was none when this process looked for the key.
+        Found::Metas(metas) if data.decryption().is_none() && is_encrypted(&metas) => {
+            return Err(Error::KeyMissing);
+        }
         // A creation whose flush failed: it may not be on disk, and nothing is lost with it.
         Found::Metas(metas)
             if unflushed == Some(0) && may_create && metas.iter().all(|(_, m)| m.txn == 1) =>
@@ -194,12 +204,7 @@ pub(super) fn found_or_created(
         }
         Found::Metas(metas) => metas,
         Found::Nothing if may_create => vec![(0, create(data, shared, boot_id, options)?)],
-        Found::Nothing => return Err(damaged("the file is empty, its creation was cut off")),
-        Found::Damaged => return Err(damaged("no meta page is whole")),
-        Found::Version(found) => return Err(Error::version(found, data.path())),
-        Found::Foreign(found) => {
-            return Err(Error::NotAStore { path: Box::new(data.path().to_path_buf()), found });
-        }
+        found => return Err(metas::unusable(found, data)),
     })
 }
 

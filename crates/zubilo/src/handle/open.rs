@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::env::choose;
-use crate::env::encryption;
+use crate::env::encryption::{self, Prepared};
 use crate::env::info::StoredCommit;
 use crate::env::join::{self, Joined};
 use crate::env::metas::{self, Found};
@@ -92,8 +92,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Env> {
         ));
     }
     refuse_foreign(data.as_ref(), &options)?;
+    let key = encryption::prepared(data.as_ref(), &options)?;
     let joined = join::join(data.as_ref(), data.path(), &options)?;
-    let env = start(data, joined, platform::boot_id(), options)?;
+    let env = start(data, joined, key, platform::boot_id(), options)?;
     env.owner.start_redo_flusher()?;
     *known = Some((Arc::downgrade(&env.inner), Arc::downgrade(&env.owner)));
     Ok(env)
@@ -110,7 +111,7 @@ pub(super) fn stored_commits(path: &Path, options: &Options) -> Result<Vec<Store
         large_calls: false,
     };
     let (data, _) = platform::open_data(path, &how)?;
-    let data = encryption::unlocked(data, &options.clone().read_only(true))?;
+    let data = encryption::as_first(data, None, &options.clone().read_only(true))?;
     commits_of(data.as_ref(), platform::boot_id())
 }
 
@@ -125,11 +126,12 @@ pub(super) fn open_parts(
     options: Options,
 ) -> Result<Env> {
     let options = checked(options)?;
+    let key = encryption::prepared(data.as_ref(), &options)?;
     let joined = match path {
         Some(path) => join::join(data.as_ref(), path, &options)?,
         None => Joined::alone(&options),
     };
-    start(data, joined, boot_id, options)
+    start(data, joined, key, boot_id, options)
 }
 
 /// Options that fit together.
@@ -214,10 +216,11 @@ fn settled(data: &dyn DataFile, options: &Options) -> Result<Found> {
 fn start(
     data: Box<dyn DataFile>,
     joined: Joined,
+    key: Option<Prepared>,
     boot_id: [u8; 16],
     options: Options,
 ) -> Result<Env> {
-    let data = encryption::unlocked(data, &options)?;
+    let data = encryption::unlocked(data, &joined, key, &options)?;
     let inner = bring_up::start(data, joined, boot_id, options, &CHECKS)?;
     let owner = Owner::start(&inner)?;
     Ok(Env { inner, owner })

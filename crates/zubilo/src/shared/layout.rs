@@ -48,6 +48,8 @@ pub(super) const W_META: usize = 12 * LINE;
 pub(super) const W_META_OWNER: usize = W_META + LINE;
 /// Not zero once a user did not know which run of the system this is; stays.
 pub(super) const W_HIDDEN: usize = 14 * LINE;
+/// Not zero while the data file is encrypted; the first user says so.
+pub(super) const W_ENCRYPTED: usize = W_HIDDEN + 1;
 pub(super) const W_PROCESS_TABLE: usize = 16 * LINE;
 
 /// Words of the fixed part at the start.

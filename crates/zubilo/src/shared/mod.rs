@@ -256,6 +256,16 @@ impl Shared {
         self.region.words()[W_HIDDEN].store(1, Ordering::SeqCst);
     }
 
+    /// For [`Role::First`]: whether the pages of the data file are encrypted.
+    pub(crate) fn set_encrypted(&self, is_encrypted: bool) {
+        self.region.words()[W_ENCRYPTED].store(u64::from(is_encrypted), Ordering::SeqCst);
+    }
+
+    /// For [`Role::Joined`]: what the first user has found, whatever the data file says by now.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.region.words()[W_ENCRYPTED].load(Ordering::SeqCst) != 0
+    }
+
     /// For [`Role::First`]: the identity that is written in the data file.
     pub(crate) fn set_uuid(&self, uuid: [u8; 16]) {
         for (i, half) in uuid.as_chunks::<8>().0.iter().enumerate() {

@@ -1,8 +1,11 @@
 //! Who has the key gets in, and nobody else.
 
+use std::os::unix::fs::FileExt;
+
 use zubilo::{Env, Error, Options, Salvage};
 
 use super::{KEY, open, options};
+use crate::common::process::{Program, apart, say, task, wait};
 use crate::common::{contents, fresh, put_all};
 
 #[test]
@@ -96,5 +99,70 @@ fn a_creation_that_was_cut_off_is_done_anew() {
         put_all(&other.clone().open(&path).unwrap(), "t", [("k", "v")]);
         assert_eq!(contents(&other.open(&path).unwrap().read().unwrap()).len(), 1);
         assert!(options().open(&path).is_err());
+    }
+}
+
+/// Another process holds the store while somebody changes the metas in the file: whoever comes then must not get it as
+/// one that is not encrypted, neither with the key nor without.
+#[test]
+fn who_joins_others_gets_no_plain_file_whatever_the_metas_say() {
+    let _apart = apart();
+    let (_dir, path) = fresh();
+    let plain_path = path.with_extension("plain");
+    put_all(&options().open(&path).unwrap(), "t", [("k", "v")]);
+    put_all(&Options::new().open(&plain_path).unwrap(), "t", [("k", "v")]);
+    let mut holder = Program::start("keys::child_holds_the_store", &path);
+    assert_eq!(holder.hear(), "open");
+    let metas = std::fs::read(&path).unwrap()[..4 * 4096].to_vec();
+    let of_plain = std::fs::read(&plain_path).unwrap()[..4 * 4096].to_vec();
+    // Without its authenticator, and of the version that has none, sealed as anybody can.
+    let mut degraded = metas.clone();
+    for page in degraded.chunks_exact_mut(4096).filter(|page| page.iter().any(|b| *b != 0)) {
+        page[16..20].copy_from_slice(&2u32.to_le_bytes());
+        zubilo::seal_meta(page);
+    }
+    let scratched: Vec<u8> = metas.iter().map(|byte| byte ^ 0xa5).collect();
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    for hostile in [vec![0; metas.len()], scratched, degraded, of_plain] {
+        file.write_all_at(&hostile, 0).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        for options in [options(), Options::new(), Options::new().read_only(true)] {
+            options.open(&path).unwrap_err();
+        }
+        assert!(std::fs::read(&path).unwrap() == before, "nothing is written");
+    }
+    file.write_all_at(&metas, 0).unwrap();
+    assert!(matches!(Options::new().open(&path), Err(Error::KeyMissing)));
+    assert_eq!(contents(&options().open(&path).unwrap().read().unwrap()).len(), 1);
+    holder.go();
+    holder.finish();
+}
+
+#[test]
+#[ignore = "program: run by other tests"]
+fn child_holds_the_store() {
+    let Some(path) = task() else { return };
+    let _env = options().open(path).unwrap();
+    say("open");
+    wait();
+}
+
+/// Whoever can write the header could ask for all of the memory.
+#[test]
+fn a_header_cannot_ask_for_any_cost() {
+    let (_dir, path) = fresh();
+    let with = || Options::new().passphrase("phrase");
+    with().open(&path).unwrap().close().unwrap();
+    let image = std::fs::read(&path).unwrap();
+    for (word, cost) in [(0, (1 << 20) + 1), (0, u32::MAX), (1, 17), (2, 17)] {
+        let mut hostile = image.clone();
+        for copy in [4 * 4096, 4 * 4096 + 2048] {
+            let header = &mut hostile[copy..copy + 512];
+            header[20 + word * 4..24 + word * 4].copy_from_slice(&u32::to_le_bytes(cost));
+            let sum = twox_hash::XxHash3_64::oneshot(&header[..504]);
+            header[504..].copy_from_slice(&sum.to_le_bytes());
+        }
+        std::fs::write(&path, &hostile).unwrap();
+        assert!(matches!(with().open(&path), Err(Error::Corrupted { .. })), "{word}: {cost}");
     }
 }
