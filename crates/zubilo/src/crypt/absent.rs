@@ -1,6 +1,7 @@
 //! What there is without the feature: no key, so nothing that is encrypted.
 
 use crate::error::Result;
+use crate::platform::Purpose;
 
 /// What opens an encrypted store.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,11 +39,11 @@ impl Sealer {
         match *self {}
     }
 
-    pub(crate) fn seal(&self, _: u64, _: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn seal(&self, _: u64, _: &[u8], _: Purpose) -> Result<Vec<u8>> {
         match *self {}
     }
 
-    pub(crate) fn open(&self, _: u64, _: Vec<u8>) -> Option<Vec<u8>> {
+    pub(crate) fn open(&self, _: u64, _: Vec<u8>, _: Purpose) -> Option<Vec<u8>> {
         match *self {}
     }
 

@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
-use crate::platform::{Advice, DataFile, Decryption, FileId, Memory, os_page_size};
+use crate::platform::{Advice, DataFile, Decryption, FileId, Memory, Purpose, os_page_size};
 
 use super::header::Header;
-use super::keys::{DRAWN, Keys, NONCE, TRAILER, draw};
+use super::keys::{DRAWN, Keys, NONCE, TRAILER, draw, purpose_of};
 use super::layout::{Layout, METAS};
 
 /// Locks for pages that are decrypted.
@@ -103,7 +103,7 @@ impl Inside {
         trailer
     }
 
-    /// What the state of a page is if it is in its place as the file has it now.
+    /// The state of a page, but for its purpose, if it is in its place as the file has it now.
     #[inline]
     fn mark(&self, number: u64) -> u64 {
         let mut tag = [0; 8];
@@ -113,19 +113,21 @@ impl Inside {
             let from = self.inner.base().add(at as usize);
             std::ptr::copy_nonoverlapping(from, tag.as_mut_ptr(), tag.len());
         }
-        state_of(tag)
+        u64::from_le_bytes(tag) | PURPOSE
     }
 
-    /// Decrypts a page into its place.
+    /// Decrypts a page into its place, or looks whether the file still has what is there. Gives its state.
     #[cold]
-    fn fill(&self, number: u64) -> bool {
+    fn fill(&self, number: u64, again: bool) -> Option<u64> {
         let size = self.layout.page() as usize;
         let lock = &self.locks[number as usize % LOCKS];
         let mut page = lock.lock().unwrap_or_else(|e| e.into_inner());
         let trailer = self.trailer(number);
-        let state = self.state(number);
-        if state.load(Ordering::Acquire) == state_of(tag_of(&trailer)) {
-            return true;
+        let known = self.state(number).load(Ordering::Acquire);
+        // What was authentic before with this tag is so with this purpose only.
+        let is_there = known | PURPOSE == state_of(&trailer) | PURPOSE && known != 0;
+        if is_there && !again {
+            return Some(known);
         }
         page.resize(size, 0);
         // SAFETY: as in `trailer`; the bytes are used only if their tag is right.
@@ -134,10 +136,34 @@ impl Inside {
             std::ptr::copy_nonoverlapping(from, page.as_mut_ptr(), size);
         }
         if !self.keys.open(number, &mut page, &trailer) {
-            return false;
+            return None;
         }
-        self.put(number, &page, &trailer);
-        true
+        if !is_there {
+            self.put(number, &page, &trailer);
+        }
+        Some(state_of(&trailer))
+    }
+
+    /// Each of the pages, by `readable`: its state in its place.
+    #[inline(always)]
+    fn each(
+        &self,
+        first: u64,
+        count: u64,
+        purpose: Option<Purpose>,
+        readable: impl Fn(u64) -> Option<u64>,
+    ) -> std::result::Result<(), u64> {
+        let all = self.reserved >> self.layout.shift;
+        if first < METAS || first.checked_add(count).is_none_or(|end| end > all) {
+            return Err(first);
+        }
+        for number in first..first + count {
+            let state = readable(number).ok_or(number)?;
+            if purpose.is_some_and(|purpose| state & PURPOSE != purpose as u64) {
+                return Err(number);
+            }
+        }
+        Ok(())
     }
 
     /// Puts a page into its place. The caller holds the page's lock.
@@ -150,11 +176,11 @@ impl Inside {
             let to = self.plain.base().as_ptr().add((number as usize) << self.layout.shift);
             std::ptr::copy_nonoverlapping(page.as_ptr(), to, page.len());
         }
-        state.store(state_of(tag_of(trailer)), Ordering::Release);
+        state.store(state_of(trailer), Ordering::Release);
     }
 
     /// Encrypts whole pages, from `first` on, and writes them.
-    fn write_pages(&self, first: u64, bufs: &[IoSlice<'_>]) -> io::Result<()> {
+    fn write_pages(&self, first: u64, bufs: &[IoSlice<'_>], purpose: Purpose) -> io::Result<()> {
         let size = self.layout.page() as usize;
         let mut nonce = [0; NONCE];
         draw(&mut nonce[..DRAWN]).map_err(io::Error::other)?;
@@ -176,7 +202,7 @@ impl Inside {
                 let from = batch.len() - size;
                 nonce[DRAWN..].copy_from_slice(&(number - first).to_le_bytes());
                 let page = &mut batch[from..];
-                let trailer = self.seal(number, nonce, page).map_err(io::Error::other)?;
+                let trailer = self.seal(number, nonce, page, purpose).map_err(io::Error::other)?;
                 batch.extend_from_slice(&trailer);
                 (number, done) = (number + 1, 0);
                 if number - start == room as u64 {
@@ -196,28 +222,34 @@ impl Inside {
     }
 
     /// Encrypts a page in its place. If it was read before it stays readable, as what it becomes.
-    fn seal(&self, number: u64, nonce: [u8; NONCE], page: &mut [u8]) -> Result<[u8; TRAILER]> {
+    fn seal(
+        &self,
+        number: u64,
+        nonce: [u8; NONCE],
+        page: &mut [u8],
+        purpose: Purpose,
+    ) -> Result<[u8; TRAILER]> {
         if self.state(number).load(Ordering::Relaxed) == 0 {
-            return self.keys.seal(number, nonce, page);
+            return self.keys.seal(number, nonce, page, purpose);
         }
         let lock = &self.locks[number as usize % LOCKS];
         let mut readable = lock.lock().unwrap_or_else(|e| e.into_inner());
         readable.clear();
         readable.extend_from_slice(page);
-        let trailer = self.keys.seal(number, nonce, page)?;
+        let trailer = self.keys.seal(number, nonce, page, purpose)?;
         self.put(number, &readable, &trailer);
         Ok(trailer)
     }
 }
 
-/// The first bytes of the tag.
-fn tag_of(trailer: &[u8; TRAILER]) -> [u8; 8] {
-    trailer[NONCE..].first_chunk().copied().unwrap_or_default()
-}
+/// The part of a state that is the purpose of its page.
+const PURPOSE: u64 = 0xff;
 
-/// What a ciphertext is known by whose tag begins so: that, and not zero.
-fn state_of(tag: [u8; 8]) -> u64 {
-    u64::from_le_bytes(tag).max(1)
+/// What a ciphertext with this trailer is known by, which is never zero if it is authentic: its purpose in the lowest
+/// byte, and seven bytes of its tag.
+fn state_of(trailer: &[u8; TRAILER]) -> u64 {
+    let tag = trailer[NONCE..].first_chunk().copied().unwrap_or_default();
+    u64::from_le_bytes(tag) & !PURPOSE | u64::from(purpose_of(trailer))
 }
 
 fn misplaced() -> io::Error {
@@ -226,18 +258,28 @@ fn misplaced() -> io::Error {
 
 impl Decryption for Inside {
     #[inline]
-    fn decrypt(&self, first: u64, count: u64) -> std::result::Result<(), u64> {
-        let all = self.reserved >> self.layout.shift;
-        if first < METAS || first.checked_add(count).is_none_or(|end| end > all) {
-            return Err(first);
-        }
-        for number in first..first + count {
+    fn decrypt(
+        &self,
+        first: u64,
+        count: u64,
+        purpose: Option<Purpose>,
+    ) -> std::result::Result<(), u64> {
+        self.each(first, count, purpose, |number| {
             let known = self.state(number).load(Ordering::Acquire);
-            if known != self.mark(number) && !self.fill(number) {
-                return Err(number);
+            match known != 0 && known | PURPOSE == self.mark(number) {
+                true => Some(known),
+                false => self.fill(number, false),
             }
-        }
-        Ok(())
+        })
+    }
+
+    fn decrypt_again(
+        &self,
+        first: u64,
+        count: u64,
+        purpose: Option<Purpose>,
+    ) -> std::result::Result<(), u64> {
+        self.each(first, count, purpose, |number| self.fill(number, true))
     }
 
     fn authenticator(&self, meta: &[u8]) -> [u8; 32] {
@@ -284,10 +326,23 @@ unsafe impl DataFile for EncryptedFile {
         if end <= METAS << layout.shift {
             return inner.write_at(at, bufs);
         }
-        if at < METAS << layout.shift || !at.is_multiple_of(layout.page()) {
+        // Pages have a purpose.
+        Err(misplaced())
+    }
+
+    fn write_pages_at(
+        &self,
+        at: u64,
+        bufs: &mut [IoSlice<'_>],
+        purpose: Purpose,
+    ) -> io::Result<()> {
+        let Inside { layout, reserved, .. } = &*self.0;
+        let len = bufs.iter().map(|buf| buf.len() as u64).sum::<u64>();
+        let fits = at.checked_add(len).is_some_and(|end| end <= *reserved);
+        if !fits || at < METAS << layout.shift || !at.is_multiple_of(layout.page()) {
             return Err(misplaced());
         }
-        self.0.write_pages(at >> layout.shift, bufs)
+        self.0.write_pages(at >> layout.shift, bufs, purpose)
     }
 
     fn grow(&self, new_len: u64, zeroed_written: bool) -> io::Result<()> {

@@ -12,6 +12,7 @@ use chacha20poly1305::{Key, Tag, XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
+use crate::platform::Purpose;
 
 /// Bytes of a nonce.
 pub(super) const NONCE: usize = 24;
@@ -21,6 +22,11 @@ pub(super) const DRAWN: usize = 16;
 const TAG: usize = 16;
 /// Bytes that a page is longer in the file.
 pub(super) const TRAILER: usize = NONCE + TAG;
+
+/// What the page with this trailer was written for, as its number; see [`Purpose`].
+pub(super) fn purpose_of(trailer: &[u8; TRAILER]) -> u8 {
+    trailer[NONCE - 1]
+}
 
 /// What opens an encrypted store.
 #[derive(Clone)]
@@ -86,13 +92,21 @@ impl Keys {
         mac.finalize().into_bytes().into()
     }
 
-    /// Encrypts a page in its place; gives its trailer.
+    /// The nonce of a page with this purpose: its last byte names that, and so it is authenticated.
+    fn of_purpose(mut nonce: [u8; NONCE], purpose: Purpose) -> [u8; NONCE] {
+        nonce[NONCE - 1] = purpose as u8;
+        nonce
+    }
+
+    /// Encrypts a page in its place; gives its trailer. The last byte of the nonce is made here.
     pub(super) fn seal(
         &self,
         number: u64,
         nonce: [u8; NONCE],
         page: &mut [u8],
+        purpose: Purpose,
     ) -> Result<[u8; TRAILER]> {
+        let nonce = Keys::of_purpose(nonce, purpose);
         let (number, at) = (number.to_le_bytes(), XNonce::from_slice(&nonce));
         let tag = self.pages.encrypt_in_place_detached(at, &number, page);
         let tag = tag.map_err(|_| Error::Invalid("a page is too long to be encrypted"))?;
@@ -102,7 +116,8 @@ impl Keys {
         Ok(trailer)
     }
 
-    /// Decrypts a page in its place; false, and nobody knows what it holds, if it is not the one.
+    /// Decrypts a page in its place; false, and nobody knows what it holds, if it is not the one. What its trailer says
+    /// of its purpose is true then.
     pub(super) fn open(&self, number: u64, page: &mut [u8], trailer: &[u8; TRAILER]) -> bool {
         let (nonce, tag) = trailer.split_at(NONCE);
         let (nonce, tag) = (XNonce::from_slice(nonce), Tag::from_slice(tag));

@@ -1,9 +1,10 @@
 //! Encrypted files that are written or read without a map: copies, and what is left of damaged stores.
 
 use crate::error::Result;
+use crate::platform::Purpose;
 
 use super::header::Header;
-use super::keys::{DRAWN, Keys, NONCE, Secret, TRAILER, draw};
+use super::keys::{DRAWN, Keys, NONCE, Secret, TRAILER, draw, purpose_of};
 use super::layout::{Layout, METAS};
 
 /// The keys and the layout of one file.
@@ -53,7 +54,7 @@ impl Sealer {
     }
 
     /// Whole pages, the first of which is `first`, as the file has them.
-    pub(crate) fn seal(&self, first: u64, pages: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn seal(&self, first: u64, pages: &[u8], purpose: Purpose) -> Result<Vec<u8>> {
         let size = self.layout.page() as usize;
         let mut nonce = [0; NONCE];
         draw(&mut nonce[..DRAWN])?;
@@ -62,18 +63,26 @@ impl Sealer {
             let from = sealed.len();
             sealed.extend_from_slice(page);
             nonce[DRAWN..].copy_from_slice(&(i as u64).to_le_bytes());
-            let trailer = self.keys.seal(first + i as u64, nonce, &mut sealed[from..])?;
+            let number = first + i as u64;
+            let trailer = self.keys.seal(number, nonce, &mut sealed[from..], purpose)?;
             sealed.extend_from_slice(&trailer);
         }
         Ok(sealed)
     }
 
-    /// The page `number` of what the file has in its place; none if it is not authentic.
-    pub(crate) fn open(&self, number: u64, mut sealed: Vec<u8>) -> Option<Vec<u8>> {
+    /// The page `number` of what the file has in its place; none if it is not authentic, or was
+    /// written for something else.
+    pub(crate) fn open(
+        &self,
+        number: u64,
+        mut sealed: Vec<u8>,
+        purpose: Purpose,
+    ) -> Option<Vec<u8>> {
         let at = sealed.len().checked_sub(TRAILER).filter(|_| number >= METAS)?;
         let trailer = *sealed.get(at..)?.first_chunk()?;
         sealed.truncate(at);
-        self.keys.open(number, &mut sealed, &trailer).then_some(sealed)
+        let is_it = purpose_of(&trailer) == purpose as u8;
+        (is_it && self.keys.open(number, &mut sealed, &trailer)).then_some(sealed)
     }
 
     /// What proves that somebody with the key has written `meta`.

@@ -1,6 +1,7 @@
 //! The free-space log of a commit, read from the pages of the store.
 
 use crate::error::Result;
+use crate::platform::Purpose;
 use crate::space::log::{self, Loaded, LogOf, SegmentReader};
 use crate::tree::Snapshot;
 
@@ -8,7 +9,7 @@ use super::meta::{META_COUNT, Meta};
 
 impl<'p> SegmentReader<'p> for Snapshot<'p> {
     fn segment(&self, first: u64, len: u64) -> Option<&'p [u8]> {
-        self.bytes(first, len)
+        self.bytes(first, len, Some(Purpose::Log))
     }
 }
 

@@ -463,7 +463,7 @@ fn digest_holds(data: &dyn DataFile, meta: &Meta) -> Option<bool> {
     let mut hasher = XxHash3_64::new();
     for extent in &delta.allocated {
         let len = extent.count.checked_shl(meta.page_shift)?;
-        hasher.write(snapshot.bytes(extent.first, len)?);
+        hasher.write(snapshot.bytes(extent.first, len, None)?);
     }
     Some(digest_of(data, hasher.finish()) == meta.digest)
 }

@@ -118,6 +118,16 @@ pub unsafe trait DataFile: Send + Sync {
     /// consumed: on return they point at the part not written.
     fn write_at(&self, offset: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()>;
 
+    /// Writes whole pages for a purpose, which only an encrypted file keeps.
+    fn write_pages_at(
+        &self,
+        offset: u64,
+        bufs: &mut [IoSlice<'_>],
+        _purpose: Purpose,
+    ) -> io::Result<()> {
+        self.write_at(offset, bufs)
+    }
+
     /// Makes the file `new_len` bytes long with all its blocks really allocated; does nothing if
     /// it is that long already. With `zeroed_written` the new part is also written once, because
     /// a later write into a never-written extent costs a journal commit with its flush.
@@ -180,12 +190,28 @@ pub unsafe trait DataFile: Send + Sync {
     }
 }
 
+/// What a page of an encrypted file was written for. It is read for nothing else: who chooses the bytes of a value
+/// cannot have them read as a page of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Purpose {
+    /// A page of a tree.
+    Tree = 1,
+    /// A part of a large value.
+    Value = 2,
+    /// A part of the free-space log.
+    Log = 3,
+}
+
 /// What reads an encrypted file.
 pub trait Decryption: Send + Sync {
     /// Makes pages readable at [`DataFile::base`], from the first to the last of so many. Fails with the number
-    /// of the first one that nobody with the key has written in this place. The caller pins a snapshot in
-    /// which they are in use.
-    fn decrypt(&self, first: u64, count: u64) -> Result<(), u64>;
+    /// of the first one that nobody with the key has written in this place and, if one is named, for this purpose.
+    /// The caller pins a snapshot in which they are in use.
+    fn decrypt(&self, first: u64, count: u64, purpose: Option<Purpose>) -> Result<(), u64>;
+
+    /// The same, from what the file has now, also of pages that are readable already.
+    fn decrypt_again(&self, first: u64, count: u64, purpose: Option<Purpose>) -> Result<(), u64>;
 
     /// What proves that somebody with the key has written `meta`.
     fn authenticator(&self, meta: &[u8]) -> [u8; 32];

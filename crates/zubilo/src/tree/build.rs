@@ -9,13 +9,15 @@ use crate::page::header::Origin;
 use crate::page::row::Rules;
 use crate::page::{self, Damage, Kind, NewValue, Order, ValueKind, branch, header, leaf, packed};
 
+use crate::platform::Purpose;
+
 use super::run::{self, RUN_REF_SIZE};
 use super::{Ref, RunRef, TreeDesc, TreeOptions};
 
 /// Takes finished pages in ascending order.
 pub(crate) trait PageSink {
-    /// Takes `bytes`, whole pages from page `first` on.
-    fn pages(&mut self, first: u64, bytes: &[u8]) -> Result<()>;
+    /// Takes `bytes`, whole pages from page `first` on, which serve a purpose.
+    fn pages(&mut self, first: u64, bytes: &[u8], purpose: Purpose) -> Result<()>;
 }
 
 /// Numbers and seals pages for a sink.
@@ -32,7 +34,7 @@ impl Output<'_> {
     fn page(&mut self, page: &mut [u8]) -> Result<u64> {
         let number = self.next;
         header::seal(page, number, self.by);
-        self.sink.pages(number, page)?;
+        self.sink.pages(number, page, Purpose::Tree)?;
         self.next += 1;
         Ok(number)
     }
@@ -42,11 +44,12 @@ impl Output<'_> {
         let first = self.next;
         let whole = value.len() / self.page_size * self.page_size;
         let (body, tail) = value.split_at(whole);
-        self.sink.pages(first, body)?;
+        self.sink.pages(first, body, Purpose::Value)?;
         if !tail.is_empty() {
             let mut last = tail.to_vec();
             last.resize(self.page_size, 0);
-            self.sink.pages(first + (whole / self.page_size) as u64, &last)?;
+            let behind = first + (whole / self.page_size) as u64;
+            self.sink.pages(behind, &last, Purpose::Value)?;
         }
         self.next += value.len().div_ceil(self.page_size) as u64;
         Ok(RunRef {
@@ -316,7 +319,7 @@ mod tests {
     struct Nowhere;
 
     impl PageSink for Nowhere {
-        fn pages(&mut self, _: u64, _: &[u8]) -> Result<()> {
+        fn pages(&mut self, _: u64, _: &[u8], _: Purpose) -> Result<()> {
             Ok(())
         }
     }

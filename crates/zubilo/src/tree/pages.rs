@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::page::row::Node;
 use crate::page::{self, Branch, Damage, Leaf, LeafPage, header};
+use crate::platform::Purpose;
 
 use super::RunRef;
 use super::located::Located;
@@ -168,14 +169,15 @@ impl<'p> Snapshot<'p> {
         1 << self.shift
     }
 
-    /// Any `len` bytes at the start of page `first`, bounded by the snapshot's end.
+    /// Any `len` bytes at the start of page `first`, bounded by the snapshot's end. In an encrypted store they must
+    /// have been written for the purpose, if one is named.
     #[inline(always)]
-    pub(crate) fn bytes(&self, first: u64, len: u64) -> Option<&'p [u8]> {
+    pub(crate) fn bytes(&self, first: u64, len: u64, purpose: Option<Purpose>) -> Option<&'p [u8]> {
         if !self.has(first, len) {
             return None;
         }
         if let Some(verifier) = self.verifier {
-            verifier.decrypt(first, len.div_ceil(self.size as u64)).ok()?;
+            verifier.decrypt(first, len.div_ceil(self.size as u64), purpose).ok()?;
         }
         self.readable(first, len)
     }
@@ -194,7 +196,7 @@ impl<'p> Snapshot<'p> {
 
     /// Whether `len` bytes from page `first` on lie inside the snapshot.
     #[inline(always)]
-    fn has(&self, first: u64, len: u64) -> bool {
+    pub(crate) fn has(&self, first: u64, len: u64) -> bool {
         first < self.end && len <= (self.end - first) << self.shift
     }
 
@@ -202,7 +204,7 @@ impl<'p> Snapshot<'p> {
     #[cold]
     #[inline(never)]
     fn prepare(&self, verifier: &Verifier, at: Ref) -> Result<()> {
-        verifier.decrypt(at.0, 1).map_err(at.damaged())?;
+        verifier.decrypt(at.0, 1, Some(Purpose::Tree)).map_err(at.damaged())?;
         let bytes = self.readable(at.0, self.size as u64).ok_or_else(|| self.stray(at))?;
         match header::number(bytes) == at.0 {
             true => verifier.page(at.0, bytes).map_err(at.damaged()),
@@ -274,7 +276,8 @@ impl<'p> Pages<'p> for Snapshot<'p> {
         let is_inside = run.birth <= self.txn && self.has(run.first, run.len);
         let pages = is_inside.then(|| run.len.div_ceil(self.size as u64)).ok_or_else(stray)?;
         if let Some(verifier) = self.verifier {
-            verifier.decrypt(run.first, pages).map_err(Ref(run.first).damaged())?;
+            let readable = verifier.decrypt(run.first, pages, Some(Purpose::Value));
+            readable.map_err(Ref(run.first).damaged())?;
         }
         let bytes = self.readable(run.first, run.len).ok_or_else(stray)?;
         if let Some(verifier) = self.verifier {
@@ -295,7 +298,7 @@ impl<'p> Pages<'p> for Snapshot<'p> {
 
     #[inline]
     fn prefetch_heap(&self, at: Ref) {
-        if let Some(bytes) = self.bytes(at.0, 1 << self.shift) {
+        if let Some(bytes) = self.bytes(at.0, 1 << self.shift, Some(Purpose::Tree)) {
             page::prefetch_heap(bytes);
         }
     }

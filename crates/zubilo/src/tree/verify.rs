@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::page::{Damage, header};
-use crate::platform::{DataFile, Decryption};
+use crate::platform::{DataFile, Decryption, Purpose};
 use crate::sync::{AtomicU64, Ordering};
 
 use super::RunRef;
@@ -17,12 +17,15 @@ pub(crate) struct Verifier {
     checksums: bool,
     /// Of an encrypted store.
     decryption: Option<Arc<dyn Decryption>>,
+    /// What is readable already is compared with the file.
+    again: bool,
 }
 
 impl Verifier {
     /// Verifies on each read of `data`.
     pub(crate) fn always(data: &dyn DataFile) -> Verifier {
-        Verifier { seen: Box::new([]), checksums: true, decryption: data.decryption() }
+        let decryption = data.decryption();
+        Verifier { seen: Box::new([]), checksums: true, decryption, again: false }
     }
 
     /// Verifies the first read of each of the first `pages` pages, and every read of the others.
@@ -36,16 +39,28 @@ impl Verifier {
     /// Looks at no checksum. None where a page is there as it is.
     pub(crate) fn never(data: &dyn DataFile) -> Option<Verifier> {
         let decryption = Some(data.decryption()?);
-        Some(Verifier { seen: Box::new([]), checksums: false, decryption })
+        Some(Verifier { seen: Box::new([]), checksums: false, decryption, again: false })
+    }
+
+    /// For who looks at no checksum but at what the file has now. None where a page is there as the file has it.
+    pub(crate) fn of_file(data: &dyn DataFile) -> Option<Verifier> {
+        Some(Verifier { again: true, ..Verifier::never(data)? })
     }
 
     /// Makes pages readable; to be called before each look at their bytes.
     #[inline]
-    pub(crate) fn decrypt(&self, first: u64, count: u64) -> Result<(), Damage> {
-        match &self.decryption {
-            None => Ok(()),
-            Some(decryption) => decryption.decrypt(first, count).map_err(|_| NOT_AUTHENTIC),
-        }
+    pub(crate) fn decrypt(
+        &self,
+        first: u64,
+        count: u64,
+        purpose: Option<Purpose>,
+    ) -> Result<(), Damage> {
+        let Some(decryption) = &self.decryption else { return Ok(()) };
+        let decrypted = match self.again {
+            false => decryption.decrypt(first, count, purpose),
+            true => decryption.decrypt_again(first, count, purpose),
+        };
+        decrypted.map_err(|_| NOT_AUTHENTIC)
     }
 
     #[inline]
@@ -80,4 +95,4 @@ impl Verifier {
 }
 
 /// What is wrong with a page that does not decrypt.
-const NOT_AUTHENTIC: Damage = Damage("the page is not what was encrypted in its place");
+pub(crate) const NOT_AUTHENTIC: Damage = Damage("the page is not what was encrypted in its place");

@@ -15,6 +15,7 @@ use crate::env::meta::{META_COUNT, Meta, RedoLog, StoredGeometry};
 use crate::env::{EnvInner, WriterState, metas};
 use crate::error::{Error, Result};
 use crate::num::PageNo;
+use crate::platform::Purpose;
 use crate::space::log::{Loaded, LogRoot, SegmentWriter};
 use crate::space::{Delta, Extent, Policy, Retired, Space};
 use crate::tree::compact::LowerRun;
@@ -527,7 +528,7 @@ impl SpaceWriter {
         ws.add_spilled([extent])?;
         self.env.ensure_len(&geometry, state.space.end())?;
         ws.extend(state.space.end());
-        write_padded(&self.env, extent.first, value)?;
+        write_padded(&self.env, extent.first, value, Purpose::Value)?;
         let len = value.len() as u64;
         Ok(RunRef { first: extent.first, len, checksum: run::checksum(value), birth: ws.txn() })
     }
@@ -552,7 +553,7 @@ impl LowerRun for SpaceWriter {
         let view = ws.view();
         let value = view.run(holder, old)?;
         old.verify(value).map_err(Ref(old.first).damaged())?;
-        write_padded(&self.env, first, value)?;
+        write_padded(&self.env, first, value, Purpose::Value)?;
         let checksum = run::checksum(value);
         Ok(Some(RunRef { first, len: old.len, checksum, birth: ws.txn() }))
     }
@@ -576,7 +577,7 @@ impl SegmentWriter for LogPages<'_> {
     }
 
     fn write(&mut self, first: u64, bytes: &[u8]) -> Result<()> {
-        write_padded(self.env, first, bytes)
+        write_padded(self.env, first, bytes, Purpose::Log)
     }
 }
 

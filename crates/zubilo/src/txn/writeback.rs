@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::page::{
     Branch, Damage, FLAG_DIRTY_RUNS, Leaf, Order, SearchKey, ValueKind, branch, header, leaf,
 };
-use crate::platform::{DataFile, PerProcess};
+use crate::platform::{DataFile, PerProcess, Purpose};
 use crate::space::Extent;
 use crate::tree::{Pages, Path, Ref, RunRef, TreeDesc, any_dirty, lookup, rank, run};
 
@@ -307,9 +307,9 @@ impl Placed {
         let mut hasher = digest.then(XxHash3_64::new);
         let mut batch = Batch::new(env, self.contents.len(), flushed)?;
         for (first, content) in &self.contents {
-            let bytes = match content {
-                Content::Page(slot) => ws.arena().page(*slot),
-                Content::Run(index) => ws.dirty_run(*index),
+            let (bytes, purpose) = match content {
+                Content::Page(slot) => (ws.arena().page(*slot), Purpose::Tree),
+                Content::Run(index) => (ws.dirty_run(*index), Purpose::Value),
             };
             let lost = || Error::Invalid("a page to be written is lost");
             let bytes = bytes.ok_or_else(lost)?;
@@ -318,9 +318,9 @@ impl Placed {
                 hasher.write(bytes);
                 hasher.write(pad);
             }
-            batch.add(*first << env.shift, bytes)?;
+            batch.add(*first << env.shift, bytes, purpose)?;
             if !pad.is_empty() {
-                batch.add((*first << env.shift) + bytes.len() as u64, pad)?;
+                batch.add((*first << env.shift) + bytes.len() as u64, pad, purpose)?;
             }
         }
         batch.flush()?;
@@ -374,6 +374,9 @@ const BYTES_BY_CALL: u64 = 32 << 10;
 struct Batch<'w> {
     data: &'w dyn DataFile,
     map: Option<*mut u8>,
+    /// Of an encrypted store, which keeps what its pages are written for.
+    keeps_purpose: bool,
+    purpose: Purpose,
     start: u64,
     end: u64,
     slices: Vec<IoSlice<'w>>,
@@ -384,13 +387,14 @@ impl<'w> Batch<'w> {
     fn new(env: &'w EnvInner, slices: usize, flushed: bool) -> Result<Batch<'w>> {
         let data = env.data.as_ref();
         let slices = with_room(slices).ok_or_else(no_list)?;
-        Ok(Batch { data, map: env.map_to_write(flushed), start: 0, end: 0, slices })
+        let (map, keeps_purpose) = (env.map_to_write(flushed), env.decrypting.is_some());
+        Ok(Batch { data, map, keeps_purpose, purpose: Purpose::Tree, start: 0, end: 0, slices })
     }
 
-    fn add(&mut self, at: u64, bytes: &'w [u8]) -> Result<()> {
-        if at != self.end {
+    fn add(&mut self, at: u64, bytes: &'w [u8], purpose: Purpose) -> Result<()> {
+        if at != self.end || self.keeps_purpose && purpose != self.purpose {
             self.flush()?;
-            self.start = at;
+            (self.start, self.purpose) = (at, purpose);
         }
         self.end = at + bytes.len() as u64;
         self.slices.try_reserve(1).map_err(|_| no_list())?;
@@ -412,7 +416,7 @@ impl<'w> Batch<'w> {
                 at += bytes.len();
             }
         } else if !self.slices.is_empty() {
-            let written = self.data.write_at(self.start, &mut self.slices);
+            let written = self.data.write_pages_at(self.start, &mut self.slices, self.purpose);
             self.slices.clear();
             written.map_err(Error::io_at("write pages", self.data.path()))?;
         }
@@ -420,13 +424,18 @@ impl<'w> Batch<'w> {
     }
 }
 
-/// Writes bytes of their own to allocated pages, padded with zeros to whole pages.
-pub(super) fn write_padded(env: &EnvInner, first: u64, bytes: &[u8]) -> Result<()> {
+/// Writes bytes of their own to allocated pages for a purpose, padded with zeros to whole pages.
+pub(super) fn write_padded(
+    env: &EnvInner,
+    first: u64,
+    bytes: &[u8],
+    purpose: Purpose,
+) -> Result<()> {
     let pad = padding(bytes.len(), env.page_size());
     let mut batch = Batch::new(env, 2, env.is_sync())?;
-    batch.add(first << env.shift, bytes)?;
+    batch.add(first << env.shift, bytes, purpose)?;
     if !pad.is_empty() {
-        batch.add((first << env.shift) + bytes.len() as u64, pad)?;
+        batch.add((first << env.shift) + bytes.len() as u64, pad, purpose)?;
     }
     batch.flush()
 }

@@ -1,22 +1,12 @@
 //! A file that somebody has changed: what is read is what was written, or an error.
 
-use std::ops::Range;
-
 use zubilo::{Durability, Error, Result};
 
-use super::options;
+use super::{STRIDE, options, place};
 use crate::common::memory::MemoryFile;
 use crate::common::{Model, contents, put_all, rng};
 
 const PAGE: usize = 4096;
-const STRIDE: usize = PAGE + 40;
-
-/// Where a page of the store is in the file.
-fn place(page: usize) -> Range<usize> {
-    let at = 5 * PAGE + (page - 4) * STRIDE;
-    at..at + STRIDE
-}
-
 /// A store of some commits: its file, and what each commit held.
 fn sample() -> (Vec<u8>, Vec<Model>, Vec<Vec<u8>>) {
     let file = MemoryFile::new(&[]);

@@ -7,10 +7,12 @@ mod common;
 mod copies;
 mod damage;
 mod figures;
+mod forged;
 mod keys;
 mod secrecy;
 mod sharing;
 
+use std::ops::Range;
 use std::path::Path;
 
 use zubilo::{CompactOptions, Env, Options};
@@ -18,6 +20,15 @@ use zubilo::{CompactOptions, Env, Options};
 use crate::common::{check, fresh, put_all};
 
 const KEY: [u8; 32] = [0x5a; 32];
+
+/// Bytes of a page of 4 KiB in the file.
+const STRIDE: usize = 4096 + 40;
+
+/// Where a page of the store is in the file.
+fn place(page: usize) -> Range<usize> {
+    let at = 5 * 4096 + (page - 4) * STRIDE;
+    at..at + STRIDE
+}
 
 fn options() -> Options {
     Options::new().encryption_key(&KEY)

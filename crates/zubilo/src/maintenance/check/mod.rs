@@ -19,6 +19,8 @@ use crate::env::{EnvInner, choose, metas};
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 use crate::space::log::Loaded;
+use crate::tree::Snapshot;
+use crate::tree::verify::Verifier;
 use crate::txn::{ReadTxn, pinned};
 
 use account::{Account, Use};
@@ -239,7 +241,8 @@ pub(crate) fn run(
 ) -> Result<CheckReport> {
     env.check_alive()?;
     let (txn, meta) = pinned(env)?;
-    let snapshot = txn.snapshot();
+    let of_file = Verifier::of_file(env.data.as_ref());
+    let snapshot = from_file(txn.snapshot(), of_file.as_ref());
     let mut report = CheckReport { txn: txn.id(), pages: meta.end, ..Default::default() };
     let damaged = {
         let _lock = MetaLock::take(&env.shared)?;
@@ -283,21 +286,37 @@ pub(crate) fn check_written(env: &EnvInner, meta: &Meta) -> Result<()> {
     }
 }
 
+/// The pages of a snapshot as the file has them, where a process may have others in memory.
+fn from_file<'s>(snapshot: Snapshot<'s>, of_file: Option<&'s Verifier>) -> Snapshot<'s> {
+    of_file.map_or(snapshot, |of_file| snapshot.verified_by(of_file))
+}
+
 /// Reads all that a pinned snapshot reaches; damage is an error.
 pub(crate) fn verify(
     txn: &ReadTxn,
     meta: &Meta,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<()> {
+    verify_visiting(txn, meta, progress, &mut |_| true)
+}
+
+/// As [`verify`], and shows all pages of trees and values.
+pub(crate) fn verify_visiting(
+    txn: &ReadTxn,
+    meta: &Meta,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+    visit: Visitor<'_>,
+) -> Result<()> {
+    let of_file = Verifier::of_file(txn.env().data.as_ref());
     let mut report = CheckReport { txn: txn.id(), pages: meta.end, ..Default::default() };
     let mut account = Account::new(meta.end)?;
     account.add(0, META_COUNT, Use::Meta, &mut report, None);
     let mut walk = walk::Walk {
-        snapshot: txn.snapshot(),
+        snapshot: from_file(txn.snapshot(), of_file.as_ref()),
         account: &mut account,
         report: &mut report,
         progress,
-        visit: &mut |_| true,
+        visit,
         stopped: false,
     };
     walk.all_tables(&meta.main)?;
@@ -313,7 +332,7 @@ pub(crate) fn verify(
 
 /// Adds what the free-space log says: its own pages, free pages, retired pages.
 fn free_space(
-    snapshot: &crate::tree::Snapshot<'_>,
+    snapshot: &Snapshot<'_>,
     meta: &Meta,
     env: &EnvInner,
     account: &mut Account,

@@ -4,7 +4,9 @@ use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
 use crate::page::row::Node;
 use crate::page::{Branch, Damage, Leaf, Order, Packed, ValueKind, header, packed};
+use crate::platform::Purpose;
 use crate::tree::desc::MAX_DEPTH;
+use crate::tree::verify::NOT_AUTHENTIC;
 use crate::tree::{Pages, Ref, RunRef, Snapshot, TreeDesc, TreeOptions};
 
 use super::account::{Account, Use};
@@ -404,9 +406,12 @@ impl<'p> Walk<'_, 'p> {
             birth: TxnId(run.birth),
         };
         self.stopped |= !(self.visit)(&visited);
-        let bytes = self.snapshot.bytes(run.first, run.len).filter(|_| run.birth <= tree.birth);
-        let bytes = bytes.ok_or(Damage("a value run leads outside the store"))?;
-        if let Err(damage) = run.verify(bytes) {
+        if run.birth > tree.birth || !self.snapshot.has(run.first, run.len) {
+            return Err(Damage("a value run leads outside the store"));
+        }
+        let bytes = self.snapshot.bytes(run.first, run.len, Some(Purpose::Value));
+        let verified = bytes.ok_or(NOT_AUTHENTIC).and_then(|bytes| run.verify(bytes));
+        if let Err(damage) = verified {
             // The run is damaged, not the leaf that names it.
             self.report.problem(run.first, Some(tree.name), damage.0);
         }

@@ -171,7 +171,7 @@ impl Walk<'_, '_> {
         if run.birth <= self.since || run.len == 0 {
             return Ok(());
         }
-        let bytes = self.snapshot.bytes(run.first, run.len);
+        let bytes = self.snapshot.bytes(run.first, run.len, None);
         let bytes = bytes.ok_or(damaged(run.first, "a value run leads outside the store"))?;
         run.verify(bytes).map_err(Ref(run.first).damaged())?;
         self.extent(run.first, run.len)
@@ -181,7 +181,7 @@ impl Walk<'_, '_> {
     fn extent(&mut self, first: u64, len: u64) -> Result<()> {
         let count = len.div_ceil(self.snapshot.page_size() as u64);
         self.count(first, count)?;
-        let bytes = self.snapshot.bytes(first, count * self.snapshot.page_size() as u64);
+        let bytes = self.snapshot.bytes(first, count * self.snapshot.page_size() as u64, None);
         let bytes = bytes.ok_or(damaged(first, "pages lie outside the store"))?;
         self.out.block(PAGES, first, count)?;
         self.out.write(bytes)

@@ -26,11 +26,12 @@ use crate::env::EnvInner;
 use crate::env::meta::{META_COUNT, Meta};
 use crate::env::open::new_opening;
 use crate::error::{Error, Result};
-use crate::maintenance::check::{check_written, verify};
+use crate::maintenance::check::{PageKind, check_written, verify, verify_visiting};
 use crate::num::TxnId;
-use crate::platform::FileId;
+use crate::platform::{FileId, Purpose};
+use crate::space::log::Segment;
 use crate::tree::build::PageSink;
-use crate::txn::pinned;
+use crate::txn::{ReadTxn, pinned};
 
 use new_file::NewFile;
 pub(crate) use restore::Part;
@@ -78,10 +79,11 @@ pub(crate) fn to_writer(
         compact::run(&txn, &meta, opening, &mut stream, progress)?;
     } else {
         // Verified first: what is in the stream cannot be taken back.
-        verify(&txn, &meta, &mut |done, all| progress(done, all * 2))?;
+        let purposes = purposes(&txn, &meta, &mut |done, all| progress(done, all * 2))?;
         let meta = plain::meta(meta);
         stream.out.write_all(&meta_pages(&meta, sealer)).map_err(failed())?;
-        plain::run(&txn, &meta, &mut stream, &mut |done, all| progress(all + done, all * 2))?;
+        let mut progress = |done, all| progress(all + done, all * 2);
+        plain::run(&txn, &meta, &purposes, &mut stream, &mut progress)?;
         stream.fill_to(meta.end)?;
     }
     stream.out.flush().map_err(failed())?;
@@ -160,7 +162,12 @@ fn copy_to_file(
         compact::run(&txn, &meta, new_opening(), &mut sink, progress)?
     } else {
         let meta = plain::meta(meta);
-        plain::run(&txn, &meta, &mut sink, &mut |done, all| progress(done, all * 2))?;
+        // Where they matter they must be known before.
+        let purposes = match sealer.is_some() || env.data.decryption().is_some() {
+            true => purposes(&txn, &meta, &mut |_, all| progress(0, all * 2))?,
+            false => Vec::new(),
+        };
+        plain::run(&txn, &meta, &purposes, &mut sink, &mut |done, all| progress(done, all * 2))?;
         // The pages are in memory now if there is room; without its meta the copy is none yet.
         verify(&txn, &meta, &mut |done, all| progress(all + done.min(all), all * 2))?;
         progress(meta.end * 2, meta.end * 2);
@@ -186,6 +193,31 @@ fn flush_directory(path: &Path) -> Result<()> {
         .map_err(Error::io_at("flush the directory", directory))
 }
 
+/// Verifies the snapshot; gives what its pages serve that are not of trees.
+fn purposes(
+    txn: &ReadTxn,
+    meta: &Meta,
+    progress: Progress<'_>,
+) -> Result<Vec<(u64, u64, Purpose)>> {
+    let mut purposes = Vec::new();
+    let mut has_room = true;
+    verify_visiting(txn, meta, progress, &mut |visit| {
+        if visit.kind == PageKind::Run {
+            has_room = purposes.try_reserve(1).is_ok();
+            if has_room {
+                purposes.push((visit.page.0, visit.count, Purpose::Value));
+            }
+        }
+        has_room
+    })
+    .map_err(|error| if has_room { error } else { Error::no_memory("note the copied pages") })?;
+    let log = meta.load_log(&txn.snapshot(), &[], txn.env().plausible_pages())?.log;
+    let segment = |s: &Segment| (s.first, s.pages(meta.page_shift), Purpose::Log);
+    purposes.extend(log.segments().iter().map(segment));
+    purposes.sort_unstable_by_key(|(first, ..)| *first);
+    Ok(purposes)
+}
+
 /// What encrypts a copy, where that is asked for.
 fn sealer_of(env: &EnvInner, secret: Option<&Secret>) -> Result<Option<Sealer>> {
     secret.map(|secret| Sealer::new(secret, env.shift)).transpose()
@@ -205,7 +237,7 @@ fn meta_pages(meta: &Meta, sealer: Option<&Sealer>) -> Vec<u8> {
 struct Nowhere;
 
 impl PageSink for Nowhere {
-    fn pages(&mut self, _first: u64, _bytes: &[u8]) -> Result<()> {
+    fn pages(&mut self, _first: u64, _bytes: &[u8], _purpose: Purpose) -> Result<()> {
         Ok(())
     }
 }
@@ -231,10 +263,10 @@ impl Stream<'_> {
 }
 
 impl PageSink for Stream<'_> {
-    fn pages(&mut self, first: u64, bytes: &[u8]) -> Result<()> {
+    fn pages(&mut self, first: u64, bytes: &[u8], purpose: Purpose) -> Result<()> {
         self.fill_to(first)?;
         self.at += (bytes.len() / self.page_size) as u64;
-        let sealed = self.sealer.map(|sealer| sealer.seal(first, bytes)).transpose()?;
+        let sealed = self.sealer.map(|sealer| sealer.seal(first, bytes, purpose)).transpose()?;
         let bytes = sealed.as_deref().unwrap_or(bytes);
         self.out.write_all(bytes).map_err(Error::io("write the copy"))
     }
@@ -249,9 +281,9 @@ struct Sparse<'f> {
 }
 
 impl PageSink for Sparse<'_> {
-    fn pages(&mut self, first: u64, bytes: &[u8]) -> Result<()> {
+    fn pages(&mut self, first: u64, bytes: &[u8], purpose: Purpose) -> Result<()> {
         use std::os::unix::fs::FileExt;
-        let sealed = self.sealer.map(|sealer| sealer.seal(first, bytes)).transpose()?;
+        let sealed = self.sealer.map(|sealer| sealer.seal(first, bytes, purpose)).transpose()?;
         let at = match self.sealer {
             Some(sealer) => sealer.place(first),
             None => first * self.page_size as u64,

@@ -3,6 +3,7 @@
 use crate::env::meta::{META_COUNT, Meta, Trust};
 use crate::error::{Error, Result};
 use crate::num::PageNo;
+use crate::platform::Purpose;
 use crate::tree::build::PageSink;
 use crate::txn::ReadTxn;
 
@@ -16,10 +17,25 @@ pub(super) fn meta(source: Meta) -> Meta {
     Meta { trust: Trust::Steady, digest: 0, ..source }
 }
 
-/// Copies every page that the snapshot or its free-space log use.
+/// What pages serve that are not of trees, ascending and disjoint: the first, how many, and the purpose.
+pub(super) type Purposes = [(u64, u64, Purpose)];
+
+/// What page `at` serves, and the first page behind it that may serve something else.
+fn purpose_at(purposes: &Purposes, at: u64) -> (Purpose, u64) {
+    let behind = purposes.partition_point(|(first, count, _)| first + count <= at);
+    match purposes.get(behind) {
+        Some(&(first, count, purpose)) if first <= at => (purpose, first + count),
+        Some(&(first, ..)) => (Purpose::Tree, first),
+        None => (Purpose::Tree, u64::MAX),
+    }
+}
+
+/// Copies every page that the snapshot or its free-space log use. Where one of the two stores is encrypted, `purposes`
+/// says what the pages serve.
 pub(super) fn run(
     txn: &ReadTxn,
     meta: &Meta,
+    purposes: &Purposes,
     sink: &mut dyn PageSink,
     progress: Progress<'_>,
 ) -> Result<()> {
@@ -41,12 +57,15 @@ pub(super) fn run(
             if !progress(next, meta.end) {
                 return Err(Error::Stopped);
             }
-            let count = chunk.min(gap - next);
-            let bytes = snapshot.bytes(next, count << meta.page_shift).ok_or(Error::Corrupted {
-                page: PageNo(next),
-                reason: "a used page lies outside the store",
-            })?;
-            sink.pages(next, bytes)?;
+            let (purpose, other) = purpose_at(purposes, next);
+            let count = chunk.min(gap.min(other) - next);
+            let bytes = snapshot.bytes(next, count << meta.page_shift, Some(purpose)).ok_or(
+                Error::Corrupted {
+                    page: PageNo(next),
+                    reason: "a used page lies outside the store",
+                },
+            )?;
+            sink.pages(next, bytes, purpose)?;
             next += count;
         }
         next = next.max(behind);

@@ -53,7 +53,7 @@ impl Part {
         let NewFile { file, path, .. } = &self.0;
         let mut sink = Sparse { file, path, page_size, sealer: None };
         let mut meta = plain::meta(meta);
-        plain::run(&txn, &meta, &mut sink, progress)?;
+        plain::run(&txn, &meta, &[], &mut sink, progress)?;
         for stream in changes {
             let stream = Stream { input: *stream, sum: XxHash3_64::new(), since: 0 };
             meta = self.apply(&meta, stream, progress)?;

@@ -15,6 +15,7 @@ use crate::env::meta::{META_COUNT, META_SIZE, Meta, Reading};
 use crate::error::{Error, Result};
 use crate::num::PageNo;
 use crate::page::header;
+use crate::platform::Purpose;
 use crate::tree::RunRef;
 
 /// Pages of which each possible size must be distinguished from the others where no meta is left.
@@ -140,7 +141,7 @@ impl Source {
     }
 
     /// Bytes of the store; none where it ends before, or where they cannot be read or decrypted.
-    fn read(&self, at: u64, len: usize) -> Option<Vec<u8>> {
+    fn read(&self, at: u64, len: usize, purpose: Purpose) -> Option<Vec<u8>> {
         let Some(sealer) = self.sealer.as_ref().filter(|_| at >= META_COUNT << self.shift) else {
             return self.raw(at, len);
         };
@@ -152,7 +153,8 @@ impl Source {
             if out.len() >= len {
                 break;
             }
-            let page = sealer.open(number, self.raw(sealer.place(number), sealer.stride())?)?;
+            let sealed = self.raw(sealer.place(number), sealer.stride())?;
+            let page = sealer.open(number, sealed, purpose)?;
             out.extend_from_slice(page.get(..page.len().min(len - out.len()))?);
         }
         Some(out)
@@ -189,7 +191,7 @@ impl Source {
     fn find_metas(&mut self) {
         for shift in 12..=16 {
             for i in 0..META_COUNT {
-                let page = self.read(i << shift, META_SIZE);
+                let page = self.raw(i << shift, META_SIZE);
                 if let Some(Ok(meta)) = page.map(|page| Meta::decode(&page))
                     && meta.page_shift == shift
                 {
@@ -203,7 +205,7 @@ impl Source {
             self.metas.retain(|meta| meta.uuid == uuid && meta.page_shift == shift);
             self.shift = shift;
         }
-        let page = |i| self.read(i << self.shift, META_SIZE);
+        let page = |i| self.raw(i << self.shift, META_SIZE);
         let is_lost = |page: Vec<u8>| matches!(Meta::read(&page), Reading::Damaged(..));
         self.lost_meta = (0..META_COUNT).any(|i| page(i).is_none_or(is_lost));
     }
@@ -213,7 +215,7 @@ impl Source {
         let mut best = 0;
         for shift in 12..=16 {
             let pages = PROBE.min(self.len) >> shift;
-            let page = |n: u64| self.read(n << shift, 1 << shift);
+            let page = |n: u64| self.raw(n << shift, 1 << shift);
             let whole = |n: &u64| page(*n).is_some_and(|page| header::verify(&page, *n).is_ok());
             let bytes = ((META_COUNT..pages).filter(whole).count() as u64) << shift;
             if bytes > best {
@@ -229,7 +231,7 @@ impl Source {
         let mut next = META_COUNT;
         while next < pages {
             let count = step.min(pages - next);
-            match self.read(next << self.shift, (count as usize) << self.shift) {
+            match self.read(next << self.shift, (count as usize) << self.shift, Purpose::Tree) {
                 Some(chunk) => {
                     let found = chunk.chunks_exact(size).zip(next..);
                     found.for_each(|(page, n)| self.note(page, n));
@@ -237,7 +239,7 @@ impl Source {
                 None => {
                     // One bad sector must not cost its neighbours.
                     for n in next..next + count {
-                        if let Some(page) = self.read(n << self.shift, size) {
+                        if let Some(page) = self.read(n << self.shift, size, Purpose::Tree) {
                             self.note(&page, n);
                         }
                     }
@@ -278,7 +280,7 @@ impl Source {
         if n < META_COUNT || n >= self.len >> self.shift {
             return None;
         }
-        let page = self.read(n << self.shift, self.page_size())?;
+        let page = self.read(n << self.shift, self.page_size(), Purpose::Tree)?;
         let fits = header::verify(&page, n).is_ok()
             && header::table(&page) == table
             && header::birth(&page) <= birth;
@@ -290,7 +292,7 @@ impl Source {
         if run.birth > birth || run.first >= self.len >> self.shift || run.len > self.len {
             return None;
         }
-        let value = self.read(run.first << self.shift, run.len as usize)?;
+        let value = self.read(run.first << self.shift, run.len as usize, Purpose::Value)?;
         run.verify(&value).ok().map(|()| value)
     }
 
