@@ -1,6 +1,7 @@
 //! The key or passphrase of an encrypted store: from a file or a terminal, never from the command line, which others
 //! see.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use crate::failure::{Done, Failure};
 const LONGEST: u64 = 64 << 10;
 
 /// The key of the store that is opened.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Default)]
 pub(crate) struct KeyArgs {
     /// The store is encrypted, or is to be, with the key in this file: 32 bytes, or as 64 hexadecimal digits
     #[arg(long, value_name = "FILE", conflicts_with_all = ["passphrase_file", "passphrase"])]
@@ -47,6 +48,16 @@ pub(crate) struct NewKeyArgs {
     /// Do not encrypt the copy of an encrypted store
     #[arg(long)]
     to_plain: bool,
+}
+
+impl fmt::Debug for KeyArgs {
+    /// Without what was said.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let KeyArgs { key_file, passphrase_file, passphrase, said: _ } = self;
+        let mut shown = f.debug_struct("KeyArgs");
+        shown.field("key_file", key_file).field("passphrase_file", passphrase_file);
+        shown.field("passphrase", passphrase).finish()
+    }
 }
 
 impl KeyArgs {
@@ -98,7 +109,15 @@ fn with_key(options: Options, key: Option<&Path>, passphrase: Option<&Path>) -> 
         return Ok(options.encryption_key(&key));
     }
     match passphrase {
-        Some(path) => Ok(options.passphrase(line_of(&read(path)?))),
+        Some(path) => {
+            let bytes = read(path)?;
+            let said = line_of(&bytes);
+            if said.is_empty() {
+                let what = format!("read the passphrase in {}", path.display());
+                return Err(Failure::usage(what, "there is none"));
+            }
+            Ok(options.passphrase(said))
+        }
         None => Ok(options),
     }
 }
@@ -107,7 +126,11 @@ fn read(path: &Path) -> Done<Vec<u8>> {
     let failed = |e: io::Error| Failure::io(format!("read {}", path.display()), &e);
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(failed)?;
-    file.take(LONGEST).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LONGEST {
+        let what = format!("read {}", path.display());
+        return Err(Failure::usage(what, "it is longer than any key or passphrase"));
+    }
     Ok(bytes)
 }
 
@@ -167,6 +190,29 @@ fn asked_once(prompt: &str) -> Done<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_said_is_not_shown() {
+        let args = KeyArgs { said: OnceLock::from(b"visible?".to_vec()), ..KeyArgs::default() };
+        let numbers = format!("{:?}", b"visible?");
+        let shown = format!("{args:?}");
+        assert!(!shown.contains("visible?") && !shown.contains(numbers.trim_matches(['[', ']'])));
+    }
+
+    #[test]
+    fn a_passphrase_is_neither_empty_nor_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("passphrase");
+        for (bytes, is_one) in [
+            (Vec::new(), false),
+            (b"\r\n".to_vec(), false),
+            (vec![b'x'; LONGEST as usize + 1], false),
+            (vec![b'x'; LONGEST as usize], true),
+        ] {
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(with_key(Options::new(), None, Some(&path)).is_ok(), is_one);
+        }
+    }
 
     #[test]
     fn keys_are_bytes_or_digits() {

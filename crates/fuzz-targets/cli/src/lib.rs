@@ -13,6 +13,8 @@ mod formats;
 #[path = "../../../zubilo-cli/src/import.rs"]
 mod import;
 mod interrupt;
+#[path = "../../../zubilo-cli/src/keys.rs"]
+mod keys;
 #[path = "../../../zubilo-cli/src/layout.rs"]
 mod layout;
 #[path = "../../../zubilo-cli/src/load.rs"]

@@ -7,8 +7,9 @@
 //!
 //! What must hold, so that no page changes under those who read it: a page is decrypted into its place only when the file
 //! has another one there than the place. The file changes a page only when no snapshot that is pinned needs it, and who
-//! asks for a page has pinned a snapshot that has it. So nobody reads what is replaced. Threads that ask for one page at once
-//! take turns by a lock; what they would decrypt is the same.
+//! asks for a page has pinned a snapshot that has it. So nobody reads what is replaced, as long as only users of the store
+//! write the file: an older page that somebody puts back while it is open is authentic, and replaces what others read
+//! (SAFETY.md). Threads that ask for one page at once take turns by a lock; what they would decrypt is the same.
 
 use std::io::{self, IoSlice};
 use std::path::Path;
