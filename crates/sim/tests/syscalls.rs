@@ -23,6 +23,8 @@ enum Kind {
     Write,
     ShortWrite,
     PartialWrite,
+    /// The append of a record.
+    DurableWrite,
     Allocate,
     Truncate,
     Flush,
@@ -30,13 +32,14 @@ enum Kind {
     Read,
 }
 
-const KINDS: [(Kind, &[c_int]); 11] = [
+const KINDS: [(Kind, &[c_int]); 12] = [
     (Kind::Open, &[libc::EMFILE, libc::EACCES]),
     (Kind::Map, &[libc::ENOMEM, libc::EACCES]),
     (Kind::Lock, &[libc::ENOLCK]),
     (Kind::Write, &[libc::EIO, libc::ENOSPC, libc::EDQUOT]),
     (Kind::ShortWrite, &[libc::ENOSPC]),
     (Kind::PartialWrite, &[0]),
+    (Kind::DurableWrite, &[libc::EIO, libc::ENOSPC]),
     (Kind::Allocate, &[libc::ENOSPC, libc::EDQUOT, libc::EFBIG]),
     (Kind::Truncate, &[libc::EIO]),
     (Kind::Flush, &[libc::EIO, libc::ENOSPC]),
@@ -159,6 +162,36 @@ mod instead {
         unsafe { libc::syscall(libc::SYS_pwritev, fd, bufs, count, at, 0) as isize }
     }
 
+    /// A write that is durable by itself: it can fail as a write, and as a flush.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn pwritev2(
+        fd: c_int,
+        bufs: *const libc::iovec,
+        count: c_int,
+        at: c_long,
+        flags: c_int,
+    ) -> isize {
+        if fails(Kind::Write) || fails(Kind::DurableWrite) || fails(Kind::Flush) {
+            return -1;
+        }
+        let half = || {
+            // SAFETY: the caller gave at least one buffer of at least this length.
+            let (from, len) = unsafe { ((*bufs).iov_base, (*bufs).iov_len / 2) };
+            // SAFETY: half of what the caller wants written.
+            unsafe { libc::syscall(libc::SYS_pwrite64, fd, from, len, at) as isize }
+        };
+        if fails(Kind::PartialWrite) {
+            return half();
+        }
+        if fails(Kind::ShortWrite) {
+            half();
+            set_errno();
+            return -1;
+        }
+        // SAFETY: see above; the high half of the place is zero on this system.
+        unsafe { libc::syscall(libc::SYS_pwritev2, fd, bufs, count, at, 0, flags) as isize }
+    }
+
     #[unsafe(no_mangle)]
     unsafe extern "C" fn fallocate64(fd: c_int, mode: c_int, at: c_long, len: c_long) -> c_int {
         if fails(Kind::Allocate) {
@@ -209,51 +242,71 @@ mod instead {
 struct Way {
     durability: Durability,
     writable_map: bool,
+    /// Commits are small, and go to a redo log.
+    log: bool,
 }
 
 impl Way {
+    fn new(durability: Durability) -> Way {
+        Way { durability, writable_map: false, log: false }
+    }
+
     fn open(&self, path: &Path) -> zubilo::Result<Env> {
         let mut geometry = zubilo::Geometry::default();
         geometry.growth = 64 << 10;
         geometry.shrink = 64 << 10;
-        Options::new()
+        let options = Options::new()
             .durability(self.durability)
             .writable_map(self.writable_map)
             .geometry(geometry)
-            .dirty_limit(48 << 10)
-            .open(path)
+            .dirty_limit(48 << 10);
+        if self.log { options.redo_log(64 << 10).open(path) } else { options.open(path) }
     }
-}
 
-/// The number that all records of a commit hold.
-fn commit(env: &Env, value: u8) -> zubilo::Result<()> {
-    let mut txn = env.write()?;
-    let mut table = txn.table_or_create("t")?;
-    for i in 0..40u32 {
-        table.put(i.to_be_bytes(), [value; 300])?;
+    /// The first commits are made in pages, until every meta names the log.
+    fn commits(&self) -> u8 {
+        if self.log { 9 } else { 5 }
     }
-    table.put("large", vec![value; 20_000 + 3_000 * usize::from(value % 7)])?;
-    txn.nested(|txn| {
-        txn.table_or_create("n")?.put("key", [value])?;
-        Ok(())
-    })?;
-    txn.commit().map(drop)
-}
 
-fn value(env: &Env) -> zubilo::Result<u8> {
-    let read = env.read()?;
-    let table = match read.table("t") {
-        Err(Error::NoSuchTable { .. }) => return Ok(0),
-        table => table?,
-    };
-    let large = table.get("large")?.expect("the large value");
-    let value = large[0];
-    assert!(large.iter().all(|b| *b == value), "a mixture");
-    for i in 0..40u32 {
-        assert_eq!(table.get(i.to_be_bytes())?, Some(&[value; 300][..]));
+    fn keys(&self) -> u32 {
+        if self.log { 3 } else { 40 }
     }
-    assert_eq!(read.table("n")?.get("key")?, Some(&[value][..]));
-    Ok(value)
+
+    /// The number that all records of a commit hold.
+    fn commit(&self, env: &Env, value: u8) -> zubilo::Result<()> {
+        let mut txn = env.write()?;
+        let mut table = txn.table_or_create("t")?;
+        for i in 0..self.keys() {
+            table.put(i.to_be_bytes(), [value; 300])?;
+        }
+        if !self.log {
+            table.put("large", vec![value; 20_000 + 3_000 * usize::from(value % 7)])?;
+        }
+        txn.nested(|txn| {
+            txn.table_or_create("n")?.put("key", [value])?;
+            Ok(())
+        })?;
+        txn.commit().map(drop)
+    }
+
+    fn value(&self, env: &Env) -> zubilo::Result<u8> {
+        let read = env.read()?;
+        let table = match read.table("t") {
+            Err(Error::NoSuchTable { .. }) => return Ok(0),
+            table => table?,
+        };
+        let first = table.get(0u32.to_be_bytes())?.expect("the first value");
+        let value = first[0];
+        if !self.log {
+            let large = table.get("large")?.expect("the large value");
+            assert!(large.iter().all(|b| *b == value), "a mixture");
+        }
+        for i in 0..self.keys() {
+            assert_eq!(table.get(i.to_be_bytes())?, Some(&[value; 300][..]));
+        }
+        assert_eq!(read.table("n")?.get("key")?, Some(&[value][..]));
+        Ok(value)
+    }
 }
 
 fn is_clear(error: &Error) -> bool {
@@ -265,8 +318,6 @@ fn is_clear(error: &Error) -> bool {
             | Error::ReadersFull { .. }
     )
 }
-
-const COMMITS: u8 = 5;
 
 /// What a life with a failing call has come to: the last value acknowledged, and the last tried.
 struct Come {
@@ -293,11 +344,11 @@ impl Come {
 fn live(way: &Way, path: &Path, come: &mut Come, case: &str) {
     let clear = |error: Error| assert!(is_clear(&error), "{case}: {error}");
     let mut env = None;
-    for value_now in 1..=COMMITS {
+    for value_now in 1..=way.commits() {
         if env.is_none() {
             env = match way.open(path) {
                 Ok(env) => {
-                    match value(&env) {
+                    match way.value(&env) {
                         Ok(found) => come.take(way, found, case),
                         Err(error) => clear(error),
                     }
@@ -311,12 +362,12 @@ fn live(way: &Way, path: &Path, come: &mut Come, case: &str) {
         }
         let Some(open) = &env else { continue };
         come.tried = value_now;
-        match commit(open, value_now) {
+        match way.commit(open, value_now) {
             Ok(()) => come.acknowledged = value_now,
             Err(error) => {
                 let poisoned = matches!(error, Error::Poisoned { .. });
                 clear(error);
-                match value(open) {
+                match way.value(open) {
                     Ok(found) => assert_eq!(found, come.acknowledged, "{case}: old data"),
                     Err(error) => clear(error),
                 }
@@ -342,12 +393,12 @@ fn live(way: &Way, path: &Path, come: &mut Come, case: &str) {
 /// Nothing fails any more: is all there, and does it go on?
 fn judge(way: &Way, path: &Path, come: &mut Come, case: &str) {
     let env = way.open(path).unwrap_or_else(|e| panic!("{case}: reopen: {e}"));
-    let found = value(&env).unwrap_or_else(|e| panic!("{case}: read: {e}"));
+    let found = way.value(&env).unwrap_or_else(|e| panic!("{case}: read: {e}"));
     come.take(way, found, case);
     let report = env.check(&mut |_, _| true).unwrap_or_else(|e| panic!("{case}: check: {e}"));
     assert!(report.is_ok(), "{case}: {:?}", report.problems);
-    commit(&env, 99).unwrap_or_else(|e| panic!("{case}: commit: {e}"));
-    assert_eq!(value(&env).expect("read"), 99, "{case}");
+    way.commit(&env, 99).unwrap_or_else(|e| panic!("{case}: commit: {e}"));
+    assert_eq!(way.value(&env).expect("read"), 99, "{case}");
     env.close().unwrap_or_else(|e| panic!("{case}: close: {e}"));
 }
 
@@ -388,19 +439,47 @@ fn each_call_fails(way: &Way) -> u64 {
 
 #[test]
 fn durable_commits() {
-    let way = Way { durability: Durability::Sync, writable_map: false };
+    let way = Way::new(Durability::Sync);
     assert!(each_call_fails(&way) > 200);
 }
 
 #[test]
 fn durable_commits_through_a_writable_map() {
-    let way = Way { durability: Durability::Sync, writable_map: true };
+    let way = Way { writable_map: true, ..Way::new(Durability::Sync) };
+    assert!(each_call_fails(&way) > 200);
+}
+
+/// A life without failures: most of its commits are records.
+fn has_records(way: &Way) {
+    let dir = folder();
+    let env = way.open(&dir.path().join("store")).expect("open");
+    // A durable commit whose pages are not on disk is in the log.
+    let is_record = |value: &u8| {
+        way.commit(&env, *value).expect("commit");
+        let info = env.info().expect("info");
+        info.steady < info.newest
+    };
+    let records: Vec<u8> = (1..=way.commits()).filter(is_record).collect();
+    assert!(records.len() >= 4, "in the log: {records:?}");
+}
+
+#[test]
+fn durable_commits_in_a_redo_log() {
+    let way = Way { log: true, ..Way::new(Durability::Sync) };
+    has_records(&way);
+    assert!(each_call_fails(&way) > 200);
+}
+
+#[test]
+fn durable_commits_in_a_redo_log_beside_a_writable_map() {
+    let way = Way { log: true, writable_map: true, ..Way::new(Durability::Sync) };
+    has_records(&way);
     assert!(each_call_fails(&way) > 200);
 }
 
 #[test]
 fn weak_commits() {
-    let way = Way { durability: Durability::NoSync, writable_map: false };
+    let way = Way::new(Durability::NoSync);
     assert!(each_call_fails(&way) > 200);
 }
 
@@ -408,6 +487,6 @@ fn weak_commits() {
 fn lazy_commits() {
     let durability =
         Durability::Lazy { sync_bytes: 64 << 10, sync_period: Duration::from_millis(1) };
-    let way = Way { durability, writable_map: false };
+    let way = Way::new(durability);
     assert!(each_call_fails(&way) > 200);
 }

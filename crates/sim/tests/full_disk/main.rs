@@ -272,6 +272,11 @@ fn in_every_mode(kind: Kind) {
         with_a_hole(kind, writable);
         with_more_holes_than_room(kind, writable);
     }
+    let logged = options(Durability::Sync, None).redo_log(256 << 10);
+    for left in rooms() {
+        beat();
+        fill(kind, &logged, left, &format!("{kind:?}, redo log, {left} bytes left"));
+    }
     let lazy = Durability::Lazy { sync_bytes: 16 << 10, sync_period: Duration::from_millis(1) };
     for durability in [Durability::Sync, lazy, Durability::NoSync] {
         // Where flushes follow, the map is never writable.

@@ -30,6 +30,10 @@ impl Disk {
                 let done: Vec<usize> = self.pending.extract_if(.., |p| *p < began).collect();
                 done.into_iter().for_each(|p| put(&mut self.durable, &events[p], |_| true));
             }
+            Event::WriteFlushed(write) => {
+                self.pending.retain(|p| p != write);
+                put(&mut self.durable, &events[*write], |_| true);
+            }
             Event::Directory => self.exists = true,
             Event::Mark('T', n) => self.tried = *n,
             Event::Mark('D', n) => self.floor = *n,

@@ -124,6 +124,8 @@ fn replay(mode: &str, subject: Subject, events: &[Event], states: u64, seed: u64
     let writes = events.iter().filter(|e| matches!(e, Event::Write(..))).count();
     let flushes = events.iter().filter(|e| matches!(e, Event::FlushEnd(_))).count();
     assert!(writes > 1 && flushes > 1, "{writes} writes, {flushes} flushes");
+    let records = events.iter().filter(|e| matches!(e, Event::WriteFlushed(_))).count();
+    assert!(mode != "log" || records > 10, "{records} records of the redo log");
     let mut rng = Rng::new(seed);
     let mut disk = Disk::default();
     let places = Places { used: folder() };
@@ -155,7 +157,7 @@ fn replay(mode: &str, subject: Subject, events: &[Event], states: u64, seed: u64
         }
     }
     println!(
-        "{mode}, {subject:?}: {writes} writes, {flushes} flushes recorded; {judged} states, all fine"
+        "{mode}, {subject:?}: {writes} writes, {flushes} flushes, {records} records of a log; {judged} states, all fine"
     );
 }
 

@@ -20,6 +20,8 @@ pub(crate) enum Event {
     Grown(u64),
     /// A flush that covers what was written until the event of this number has ended.
     FlushEnd(usize),
+    /// The write of this number has ended, and is on disk.
+    WriteFlushed(usize),
     Directory,
     Mark(char, u64),
 }
@@ -94,6 +96,10 @@ impl Recording {
         let name = call.name();
         if matches!(name, "openat" | "open" | "creat") {
             if let Some(path) = call.paths().into_iter().next().filter(|_| result >= 0) {
+                // Opened again by its descriptor.
+                let number = path.to_str().and_then(|path| path.strip_prefix("/proc/self/fd/"));
+                let again = number.and_then(|fd| self.files.get(&fd.parse().ok()?).cloned());
+                let path = again.unwrap_or(path);
                 self.seen |= path == self.store;
                 self.files.insert(result, path);
                 self.places.insert(result, 0);
@@ -116,6 +122,10 @@ impl Recording {
             }
             "fdatasync" | "fsync" if self.is_store(fd) && result == 0 => {
                 self.events.push(Event::FlushEnd(at));
+            }
+            "pwritev2" if self.is_store(fd) && call.0.contains("RWF_DSYNC") => {
+                assert_eq!(result, call.bytes().len() as i64, "not foreseen: a short write");
+                self.events.push(Event::WriteFlushed(at - 1));
             }
             "ftruncate" if self.is_store(fd) && result == 0 => {
                 self.events.push(Event::Length(number(1)));

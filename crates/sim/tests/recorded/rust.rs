@@ -10,18 +10,19 @@ use zubilo::{Durability, Env, Error, Options, TableOptions, WriteTxn};
 use crate::Marks;
 use crate::disk::Disk;
 
-pub(crate) const MODES: [&str; 3] = ["sync", "lazy", "nosync"];
+pub(crate) const MODES: [&str; 4] = ["sync", "log", "lazy", "nosync"];
 pub(crate) const COMMITS: u64 = 70;
 const RING: u64 = 30;
 
 fn options(mode: &str) -> Options {
     let durability = match mode {
-        "sync" => Durability::Sync,
+        "sync" | "log" => Durability::Sync,
         "lazy" => Durability::Lazy { sync_bytes: 64 << 10, sync_period: Duration::from_millis(20) },
         _ => Durability::NoSync,
     };
     // What goes through a map cannot be recorded.
-    Options::new().durability(durability).writable_map(false).dirty_limit(100 << 10)
+    let options = Options::new().durability(durability).writable_map(false).dirty_limit(100 << 10);
+    if mode == "log" { options.redo_log(1 << 20) } else { options }
 }
 
 fn value(n: u64) -> Vec<u8> {
@@ -79,8 +80,9 @@ pub(crate) fn live(dir: &Path, mode: &str, marks: &mut Marks) {
         let mut txn = env.write().expect("write");
         apply(&mut txn, n).expect("change");
         txn.commit().expect("commit");
-        marks.say(if mode == "sync" { 'D' } else { 'A' }, n);
-        if mode != "sync" && rng.one_in(8) {
+        let is_durable = matches!(mode, "sync" | "log");
+        marks.say(if is_durable { 'D' } else { 'A' }, n);
+        if !is_durable && rng.one_in(8) {
             env.sync().expect("sync");
             marks.say('D', n);
         }
