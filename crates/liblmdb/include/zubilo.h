@@ -308,6 +308,9 @@ typedef struct zubilo_counters {
 	uint64_t writer_waits, writer_wait_ns; /* for the writer lock */
 } zubilo_counters;
 int zubilo_env_counters(MDB_env *env, zubilo_counters *counters);
+/* The same of all processes, since the first of those that have the store open opened it. With MDB_NOLOCK only of
+ * this one. */
+int zubilo_store_counters(MDB_env *env, zubilo_counters *counters);
 
 /* Gets pages done and pages in all; anything but 0 stops what is under way, and is given. */
 typedef int zubilo_progress(void *ctx, uint64_t done, uint64_t all);

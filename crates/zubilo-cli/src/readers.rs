@@ -32,11 +32,16 @@ pub(crate) fn run(args: &ReadersArgs) -> Done {
     let info = env.info().doing("read the figures")?;
     let space = env.space().doing("read the free-space log")?;
     let held = space.retired_pages.saturating_mul(info.page_size as u64);
-    let mut readers = info.readers;
-    readers.sort_by_key(|reader| reader.txn);
+    let held_by = |txn| {
+        let by = space.held_back.iter().filter(|held| held.txn == txn);
+        by.map(|held| held.pages * info.page_size as u64).sum()
+    };
+    let mut readers: Vec<(ReaderInfo, u64)> =
+        info.readers.iter().map(|reader| (reader.clone(), held_by(reader.txn))).collect();
+    readers.sort_by_key(|(reader, _)| reader.txn);
     let mut out = Out::new();
     if args.store.json {
-        let list: Vec<_> = readers.iter().map(to_value).collect();
+        let list: Vec<_> = readers.iter().map(|(reader, held)| to_value(reader, *held)).collect();
         out.json(&json!({
             "readers": list,
             "max_readers": info.max_readers,
@@ -71,7 +76,8 @@ pub(crate) fn program(pid: u32) -> Option<String> {
     Some(crate::encoding::escape(name.trim_ascii_end()).into_owned())
 }
 
-fn to_value(reader: &ReaderInfo) -> Value {
+/// A reader and the bytes that its snapshot holds back by itself.
+pub(crate) fn to_value(reader: &ReaderInfo, held: u64) -> Value {
     json!({
         "pid": reader.pid,
         "program": program(reader.pid),
@@ -80,6 +86,7 @@ fn to_value(reader: &ReaderInfo) -> Value {
         "lag": reader.lag,
         "behind_ms": milliseconds(reader.behind),
         "age_ms": milliseconds(reader.age),
+        "held_bytes": held,
         "parked": reader.is_parked,
     })
 }
@@ -88,10 +95,19 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn show(readers: &[ReaderInfo]) -> String {
-    let mut shown =
-        table(&["process", "program", "thread", "snapshot", "commits behind", "for", "state"], 2);
-    for reader in readers {
+fn show(readers: &[(ReaderInfo, u64)]) -> String {
+    let names = [
+        "process",
+        "program",
+        "thread",
+        "snapshot",
+        "commits behind",
+        "for",
+        "holds back",
+        "state",
+    ];
+    let mut shown = table(&names, 2);
+    for (reader, held) in readers {
         shown.add_row([
             reader.pid.to_string(),
             program(reader.pid).unwrap_or_else(|| "?".into()),
@@ -99,6 +115,7 @@ fn show(readers: &[ReaderInfo]) -> String {
             reader.txn.to_string(),
             count(reader.lag),
             format!("{:.1} s", reader.behind.as_secs_f64()),
+            size(*held),
             if reader.is_parked { "parked" } else { "reading" }.into(),
         ]);
     }

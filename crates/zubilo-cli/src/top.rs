@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use serde_json::{Value, json};
-use zubilo::{Env, ReaderInfo};
+use zubilo::{Env, EnvCounters, ReaderInfo};
 
 use crate::encoding::escape;
 use crate::failure::{Code, Doing, Done, Failure};
@@ -49,6 +49,16 @@ struct TableNow {
     growth: f64,
 }
 
+/// A reader at one moment.
+#[derive(Clone, Debug)]
+struct ReaderNow {
+    info: ReaderInfo,
+    /// The name of its program.
+    program: String,
+    /// Bytes that its snapshot holds back by itself.
+    held: u64,
+}
+
 /// The store at one moment.
 #[derive(Clone, Debug)]
 struct Sample {
@@ -59,9 +69,13 @@ struct Sample {
     used: u64,
     free: u64,
     held: u64,
-    log: u64,
-    /// With the names of their programs.
-    readers: Vec<(ReaderInfo, String)>,
+    free_space_log: u64,
+    redo_log: u64,
+    /// Held back by what is not on disk yet.
+    held_by_flush: u64,
+    readers: Vec<ReaderNow>,
+    /// What all programs have done so far.
+    done: EnvCounters,
     max_readers: u32,
     tables: Vec<TableNow>,
     untrusted: Option<u64>,
@@ -73,6 +87,10 @@ struct View {
     now: Sample,
     /// Commits a second, the latest first.
     commits: VecDeque<f64>,
+    /// Bytes that they wrote a second.
+    bytes: VecDeque<f64>,
+    /// What was done between the last two looks.
+    since: EnvCounters,
     interval: Duration,
     paused: bool,
     /// First reader that is shown: the one that is chosen.
@@ -93,6 +111,8 @@ pub(crate) fn run(args: &TopArgs) -> Done {
         path: args.store.store.display().to_string(),
         now: look(&env)?,
         commits: VecDeque::new(),
+        bytes: VecDeque::new(),
+        since: EnvCounters::default(),
         interval: Duration::from_secs_f64(args.interval),
         paused: false,
         scroll: 0,
@@ -196,8 +216,20 @@ fn look(env: &Env) -> Done<Sample> {
             growth: 0.0,
         });
     }
-    let mut readers: Vec<_> = info.readers.into_iter().map(|r| (named(&r), r)).collect();
-    readers.sort_by_key(|(_, reader)| reader.txn);
+    let held_by = |txn| {
+        let held = space.held_back.iter().filter(|held| held.txn == txn);
+        held.map(|held| held.pages * page_size).sum::<u64>()
+    };
+    let is_read = |txn| info.readers.iter().any(|reader| reader.txn == txn);
+    let by_flush = space.held_back.iter().filter(|held| !is_read(held.txn));
+    let held_by_flush = by_flush.map(|held| held.pages * page_size).sum();
+    let with_held = |info: &ReaderInfo| ReaderNow {
+        program: crate::readers::program(info.pid).unwrap_or_else(|| "?".into()),
+        held: held_by(info.txn),
+        info: info.clone(),
+    };
+    let mut readers: Vec<_> = info.readers.iter().map(with_held).collect();
+    readers.sort_by_key(|reader| reader.info.txn);
     Ok(Sample {
         newest: info.newest.0,
         steady: info.steady.0,
@@ -206,16 +238,15 @@ fn look(env: &Env) -> Done<Sample> {
         used: space.pages.saturating_sub(space.free_pages + space.retired_pages) * page_size,
         free: space.free_pages * page_size,
         held: space.retired_pages * page_size,
-        log: space.free_space_log_pages * page_size,
-        readers: readers.into_iter().map(|(name, reader)| (reader, name)).collect(),
+        free_space_log: space.free_space_log_pages * page_size,
+        redo_log: space.redo_log_pages * page_size,
+        held_by_flush,
+        readers,
+        done: env.store_counters(),
         max_readers: info.max_readers,
         tables,
         untrusted: info.untrusted.map(|txn| txn.0),
     })
-}
-
-fn named(reader: &ReaderInfo) -> String {
-    crate::readers::program(reader.pid).unwrap_or_else(|| "?".into())
 }
 
 impl Sample {
@@ -232,6 +263,9 @@ impl View {
         let commits = next.newest.saturating_sub(self.now.newest) as f64 / seconds;
         self.commits.push_front(commits);
         self.commits.truncate(HISTORY);
+        self.since = next.done.since(&self.now.done);
+        self.bytes.push_front(self.since.bytes_written as f64 / seconds);
+        self.bytes.truncate(HISTORY);
         for table in &mut next.tables {
             if let Some(before) = self.now.tables.iter().find(|t| t.name == table.name) {
                 table.growth = (table.records as f64 - before.records as f64) / seconds;
@@ -259,7 +293,7 @@ impl View {
             KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
             KeyCode::Char('x') => {
                 let chosen = self.now.readers.get(self.scroll);
-                self.wish = chosen.map(|(reader, _)| reader.clone());
+                self.wish = chosen.map(|reader| reader.info.clone());
             }
             _ => {}
         }
@@ -277,17 +311,37 @@ impl View {
         };
     }
 
+    /// What each part of a commit took since the last look, in nanoseconds on the average; `None` where nobody
+    /// committed, or nobody can see what others do.
+    fn parts(&self) -> Option<[(&'static str, u64); 6]> {
+        let done = &self.since;
+        let each = |ns: u64| ns.checked_div(done.commits);
+        Some([
+            ("prepare", each(done.commit_prepare_ns)?),
+            ("layout", each(done.commit_layout_ns)?),
+            ("write", each(done.commit_write_ns)?),
+            ("log", each(done.commit_log_ns)?),
+            ("flush", each(done.commit_flush_ns)?),
+            ("publish", each(done.commit_publish_ns)?),
+        ])
+    }
+
+    fn commit_us(&self) -> Option<Value> {
+        let parts = self.parts()?;
+        Some(
+            parts
+                .into_iter()
+                .map(|(name, ns)| (name.to_string(), json!(ns as f64 / 1e3)))
+                .collect(),
+        )
+    }
+
     fn to_value(&self) -> Value {
         let now = &self.now;
-        let reader = |(reader, program): &(ReaderInfo, String)| {
-            json!({
-                "pid": reader.pid,
-                "program": program,
-                "thread": reader.thread,
-                "txn": reader.txn.0,
-                "lag": reader.lag,
-                "parked": reader.is_parked,
-            })
+        let reader = |reader: &ReaderNow| {
+            let mut shown = crate::readers::to_value(&reader.info, reader.held);
+            shown["program"] = json!(reader.program);
+            shown
         };
         let table = |t: &TableNow| {
             json!({
@@ -301,11 +355,15 @@ impl View {
             "newest": now.newest,
             "steady": now.steady,
             "commits_per_second": self.commits.front(),
+            "bytes_per_second": self.bytes.front(),
+            "commit_us": self.commit_us(),
             "file_bytes": now.file,
             "used_bytes": now.used,
             "free_bytes": now.free,
             "retired_bytes": now.held,
-            "free_space_log_bytes": now.log,
+            "free_space_log_bytes": now.free_space_log,
+            "redo_log_bytes": now.redo_log,
+            "held_by_flush_bytes": now.held_by_flush,
             "tail_bytes": now.tail(),
             "max_readers": now.max_readers,
             "untrusted": now.untrusted,

@@ -52,7 +52,7 @@
 //! | tables | [`TableOptions`], [`KeyOrder`], [`Comparator`], [`TableHandle`], [`TableStats`] |
 //! | positions | [`Cursor`], [`WriteCursor`], [`Seek`], [`PutFlags`], [`ParkedCursor`], [`CursorId`], [`PackedValues`] |
 //! | snapshots that others may end | [`ParkedRead`], [`SlowReader`], [`SlowReaderAction`] |
-//! | figures | [`EnvInfo`], [`EnvCounters`], [`CommitReport`], [`ReaderInfo`], [`ReaderLag`], [`SpaceInfo`], [`Residency`] |
+//! | figures | [`EnvInfo`], [`EnvCounters`], [`CommitReport`], [`ReaderInfo`], [`ReaderLag`], [`SpaceInfo`], [`HeldBack`], [`Residency`] |
 //! | care | [`CheckReport`], [`CompactOptions`], [`ScrubReport`], [`Salvage`], [`WarmUp`]; copies: [`Env::copy_to_path`], [`Env::copy_changes_to_path`], [`restore`] |
 //! | what goes wrong | [`Error`] |
 //!
@@ -203,7 +203,9 @@ pub use handle::Env;
 pub use handle::later::Update;
 pub use handle::maintenance::restore;
 pub use maintenance::ScrubReport;
-pub use maintenance::check::{CheckReport, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo};
+pub use maintenance::check::{
+    CheckReport, HeldBack, PROBLEMS_MAX, PageKind, PageVisit, Problem, SpaceInfo,
+};
 pub use maintenance::compact::{CompactOptions, CompactReport};
 pub use maintenance::memory::{Residency, WarmUp};
 pub use maintenance::salvage::{Salvage, SalvageCount, SalvagedTable};

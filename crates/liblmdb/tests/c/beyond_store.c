@@ -474,6 +474,10 @@ static void counters(void)
 	IS(after.pages_written - before.pages_written >= after.runs_written - before.runs_written, 1);
 	IS(after.writer_waits, before.writer_waits);
 	IS(zubilo_env_counters(env, NULL), EINVAL);
+	OK(zubilo_store_counters(env, &before));
+	IS(before.commits, after.commits);
+	IS(before.bytes_written, after.bytes_written);
+	IS(zubilo_store_counters(env, NULL), EINVAL);
 	mdb_env_close(env);
 }
 

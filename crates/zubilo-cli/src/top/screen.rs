@@ -1,5 +1,7 @@
 //! What `top` draws: a function of what it knows, so that tests can look at it.
 
+use std::collections::VecDeque;
+
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -8,7 +10,7 @@ use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Sparkline, Table};
 
 use crate::output::{count, size};
 
-use super::{TableNow, View};
+use super::{ReaderNow, TableNow, View};
 
 const DIM: Style = Style::new().fg(Color::DarkGray);
 const HEAD: Style = Style::new().fg(Color::Reset).add_modifier(Modifier::BOLD);
@@ -18,13 +20,23 @@ const USED: Color = Color::Rgb(0, 114, 178);
 const HELD: Color = Color::Rgb(230, 159, 0);
 const FREE: Color = Color::Rgb(90, 90, 90);
 const TAIL: Color = Color::Rgb(50, 50, 50);
+/// Parts of a commit.
+const PARTS: [Color; 6] = [
+    Color::Rgb(86, 180, 233),
+    Color::Rgb(0, 158, 115),
+    Color::Rgb(240, 228, 66),
+    Color::Rgb(204, 121, 167),
+    Color::Rgb(213, 94, 0),
+    Color::Rgb(150, 150, 150),
+];
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let readers = (view.now.readers.len().clamp(1, 8) + 3) as u16;
-    let [head, commits, space, who, tables, keys] = Layout::vertical([
+    let [head, commits, parts, space, who, tables, keys] = Layout::vertical([
         Constraint::Length(2),
-        Constraint::Length(6),
+        Constraint::Length(5),
+        Constraint::Length(3),
         Constraint::Length(4),
         Constraint::Length(readers),
         Constraint::Min(4),
@@ -32,7 +44,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     ])
     .areas(frame.area());
     draw_head(frame, head, view);
-    draw_commits(frame, commits, view);
+    let [commits, bytes] = Layout::horizontal([Constraint::Fill(1); 2]).spacing(2).areas(commits);
+    draw_history(frame, commits, "commits", &view.commits, rate);
+    draw_history(frame, bytes, "written", &view.bytes, |bytes| size(bytes as u64));
+    draw_parts(frame, parts, view);
     draw_space(frame, space, view);
     draw_readers(frame, who, view);
     draw_tables(frame, tables, view);
@@ -80,26 +95,87 @@ fn count_signed(number: f64) -> String {
     format!("{sign}{}", count(number.abs() as u64))
 }
 
-fn draw_commits(frame: &mut Frame<'_>, area: Rect, view: &View) {
-    let now = view.commits.front().copied().unwrap_or(0.0);
-    let most = view.commits.iter().copied().fold(0.0, f64::max);
-    let title = format!(" commits a second: {}, at most {} ", rate(now), rate(most));
-    let block = titled(title);
+/// What there was a second, the latest at the right end.
+fn draw_history(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    what: &str,
+    history: &VecDeque<f64>,
+    shown: impl Fn(f64) -> String,
+) {
+    let now = history.front().copied().unwrap_or(0.0);
+    let most = history.iter().copied().fold(0.0, f64::max);
+    let block = titled(format!(" {what} a second: {}, at most {} ", shown(now), shown(most)));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    // The latest at the right end; tenths, so that slow ones are seen.
     let width = usize::from(inner.width);
+    // Tenths, so that slow ones are seen.
     let mut bars: Vec<u64> =
-        view.commits.iter().take(width).map(|r| (r * 10.0).round() as u64).collect();
+        history.iter().take(width).map(|r| (r * 10.0).round() as u64).collect();
     bars.resize(width, 0);
     bars.reverse();
     frame.render_widget(Sparkline::default().data(bars).style(Style::new().fg(USED)), inner);
 }
 
+/// Parts of something, named, with their sizes as `shown` and their colours.
+fn draw_bar(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    parts: &[(&str, u64, Color)],
+    all: u64,
+    shown: impl Fn(u64) -> String,
+) {
+    let all = all.max(1);
+    let width = u64::from(area.width);
+    let (mut bar, mut legend) = (Vec::new(), Vec::new());
+    let (mut sum, mut drawn) = (0, 0);
+    for &(name, part, colour) in parts {
+        sum += part;
+        let end = sum.saturating_mul(width) / all;
+        let cells = end.saturating_sub(drawn);
+        bar.push(Span::styled("█".repeat(cells as usize), Style::new().fg(colour)));
+        drawn += cells;
+        legend.push(Span::styled("█ ", Style::new().fg(colour)));
+        legend.push(Span::raw(format!("{name} {}   ", shown(part))));
+    }
+    frame.render_widget(Paragraph::new(vec![Line::from(bar), Line::from(legend)]), area);
+}
+
+/// "812 us", "1.3 ms".
+fn time(ns: u64) -> String {
+    match ns {
+        0..100_000 => format!("{:.1} us", ns as f64 / 1e3),
+        100_000..1_000_000 => format!("{:.0} us", ns as f64 / 1e3),
+        _ => format!("{:.1} ms", ns as f64 / 1e6),
+    }
+}
+
+/// Where the time of a commit goes.
+fn draw_parts(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let parts = view.parts();
+    let all: u64 = parts.iter().flatten().map(|(_, ns)| ns).sum();
+    let title = match parts {
+        Some(_) => format!(" a commit took {} ", time(all)),
+        None => " nobody commits ".to_string(),
+    };
+    let block = titled(title);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    if let Some(parts) = parts {
+        let coloured = parts.iter().zip(PARTS).map(|(&(name, ns), colour)| (name, ns, colour));
+        draw_bar(frame, inner, &coloured.collect::<Vec<_>>(), all, time);
+    }
+}
+
 fn draw_space(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let now = &view.now;
-    let block = titled(format!(" space: {} ", size(now.file)));
-    let inner = block.inner(area);
+    let mut title = format!(" space: {}", size(now.file));
+    if now.redo_log > 0 {
+        title.push_str(&format!(", {} of it for the redo log", size(now.redo_log)));
+    }
+    let block = titled(format!("{title} "));
+    let [bar, held] =
+        Layout::vertical([Constraint::Length(2), Constraint::Length(1)]).areas(block.inner(area));
     frame.render_widget(block, area);
     let parts = [
         ("in use", now.used, USED),
@@ -107,31 +183,41 @@ fn draw_space(frame: &mut Frame<'_>, area: Rect, view: &View) {
         ("free", now.free, FREE),
         ("never used", now.tail(), TAIL),
     ];
-    let all = now.file.max(1);
-    let width = u64::from(inner.width);
-    let mut bar = Vec::new();
-    let (mut sum, mut drawn) = (0, 0);
-    for (_, bytes, colour) in parts {
-        sum += bytes;
-        let end = sum.saturating_mul(width) / all;
-        let cells = end.saturating_sub(drawn);
-        bar.push(Span::styled("█".repeat(cells as usize), Style::new().fg(colour)));
-        drawn += cells;
+    draw_bar(frame, bar, &parts, now.file, |bytes| {
+        format!("{} ({:.0} %)", size(bytes), 100.0 * bytes as f64 / now.file.max(1) as f64)
+    });
+    let by = holders(view);
+    if !by.is_empty() {
+        let text = format!("held back by {}", by.join(", "));
+        frame.render_widget(Paragraph::new(text).style(Style::new().fg(HELD)), held);
     }
-    let mut legend = Vec::new();
-    for (name, bytes, colour) in parts {
-        let share = 100.0 * bytes as f64 / all as f64;
-        legend.push(Span::styled("█ ", Style::new().fg(colour)));
-        legend.push(Span::raw(format!("{name} {} ({share:.0} %)   ", size(bytes))));
+}
+
+/// Who holds pages back, most first.
+fn holders(view: &View) -> Vec<String> {
+    let now = &view.now;
+    let mut holders: Vec<_> = now.readers.iter().filter(|reader| reader.held > 0).collect();
+    // Readers of one snapshot hold back the same pages.
+    holders.dedup_by_key(|reader| reader.info.txn);
+    holders.sort_by_key(|reader| std::cmp::Reverse(reader.held));
+    let readers = holders.iter().map(|r| format!("process {}: {}", r.info.pid, size(r.held)));
+    let mut by: Vec<String> = readers.collect();
+    let readers: u64 = holders.iter().map(|reader| reader.held).sum();
+    if now.held_by_flush > 0 {
+        by.push(format!("what is not on disk yet: {}", size(now.held_by_flush)));
     }
-    frame.render_widget(Paragraph::new(vec![Line::from(bar), Line::from(legend)]), inner);
+    let several = now.held.saturating_sub(readers + now.held_by_flush);
+    if several > 0 && !by.is_empty() {
+        by.push(format!("several: {}", size(several)));
+    }
+    by
 }
 
 fn draw_readers(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let now = &view.now;
     let title = format!(" readers: {} of {} ", now.readers.len(), now.max_readers);
     let shown = now.readers.iter().skip(view.scroll).enumerate();
-    let rows = shown.map(|(i, (reader, program))| {
+    let rows = shown.map(|(i, ReaderNow { info: reader, program, held })| {
         // Who is far behind may hold pages back.
         let style = if reader.lag > 1000 { Style::new().fg(HELD) } else { Style::new() };
         // The first one shown is the one that a key is about.
@@ -143,6 +229,8 @@ fn draw_readers(frame: &mut Frame<'_>, area: Rect, view: &View) {
             Cell::from(reader.thread.to_string()),
             Cell::from(reader.txn.to_string()),
             Cell::from(count(reader.lag)),
+            Cell::from(format!("{:.1} s", reader.age.as_secs_f64())),
+            Cell::from(size(*held)),
             Cell::from(if reader.is_parked { "parked" } else { "reads" }),
         ])
         .style(style)
@@ -154,9 +242,21 @@ fn draw_readers(frame: &mut Frame<'_>, area: Rect, view: &View) {
         Constraint::Length(9),
         Constraint::Length(12),
         Constraint::Length(14),
+        Constraint::Length(10),
+        Constraint::Length(11),
         Constraint::Min(6),
     ];
-    let names = ["", "process", "program", "thread", "snapshot", "commits behind", "state"];
+    let names = [
+        "",
+        "process",
+        "program",
+        "thread",
+        "snapshot",
+        "commits behind",
+        "age",
+        "holds back",
+        "state",
+    ];
     let head = Row::new(names).style(DIM);
     let table = Table::new(rows, widths).header(head).block(titled(title));
     frame.render_widget(table, area);
@@ -213,8 +313,11 @@ mod tests {
             used: 60 << 20,
             free: 20 << 20,
             held: 10 << 20,
-            log: 0,
+            free_space_log: 0,
+            redo_log: 16 << 20,
+            held_by_flush: 1 << 20,
             readers: Vec::new(),
+            done: zubilo::EnvCounters::default(),
             max_readers: 1024,
             tables: vec![table("orders", 120_000), table("customers", 5000)],
             untrusted: None,
@@ -226,6 +329,8 @@ mod tests {
             path: "shop.zubilo".into(),
             now: sample(),
             commits: VecDeque::new(),
+            bytes: VecDeque::new(),
+            since: zubilo::EnvCounters::default(),
             interval: Duration::from_secs(1),
             paused: false,
             scroll: 0,
@@ -256,14 +361,24 @@ mod tests {
         // What readers look like only the store can say.
         let _read = env.read().unwrap();
         let mut reader = env.info().unwrap().readers.remove(0);
-        (reader.pid, reader.thread) = (4711, 4712);
+        (reader.pid, reader.thread, reader.age) = (4711, 4712, Duration::from_millis(61_500));
         for step in 1..=40u64 {
             let mut next = sample();
             next.newest = view.now.newest + step * 3 % 50;
             next.tables[0].records = view.now.tables[0].records + 7 * step;
             let mut late = reader.clone();
             late.lag = 5000 + step;
-            next.readers = vec![(late, "backup".into()), (reader.clone(), "shop".into())];
+            late.txn = zubilo::TxnId(0);
+            let named =
+                |info, program: &str, held| ReaderNow { info, program: program.into(), held };
+            next.readers = vec![named(late, "backup", 7 << 20), named(reader.clone(), "shop", 0)];
+            next.done = view.now.done;
+            next.done.commits += 10;
+            next.done.bytes_written += 40_960 * (step * 3 % 50);
+            next.done.commit_prepare_ns += 10 * 2_000;
+            next.done.commit_layout_ns += 10 * 9_900;
+            next.done.commit_write_ns += 10 * 40_000;
+            next.done.commit_flush_ns += 10 * 1_150_000;
             view.step(next, Duration::from_millis(500));
         }
         insta::assert_snapshot!(shown(&view, 100, 26));

@@ -129,11 +129,51 @@ fn the_live_view_prints_lines_where_no_terminal_is() {
     assert_eq!(last["commits_per_second"], 0.0);
     assert_eq!(last["readers"][0]["pid"], std::process::id());
     assert_eq!(last["tables"][0]["entries"], 2000);
+    assert_eq!((&last["commit_us"], &last["bytes_per_second"]), (&Value::Null, &0.0.into()));
     let sum: u64 = ["used_bytes", "free_bytes", "retired_bytes", "tail_bytes"]
         .iter()
         .map(|name| last[*name].as_u64().unwrap())
         .sum();
     assert_eq!(Some(sum), last["file_bytes"].as_u64());
+}
+
+/// Commits of one process and pages that a reader of another holds back, seen by a third.
+#[test]
+fn the_live_view_sees_what_others_do() {
+    let place = Place::new();
+    let (store, env) = varied(&place);
+    let reader = env.read().unwrap();
+    let end = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0u64.. {
+                if end.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+                env.update(|txn| txn.table("a")?.put(n.to_be_bytes(), "new")).unwrap();
+            }
+        });
+        // Until a look has seen a commit between it and the one before: only the number of tries is not certain.
+        loop {
+            let shown = run(&["top", &store, "--json", "-n", "2", "-i", "0.2"]).code(0);
+            let last: Value = serde_json::from_str(lines(&shown.out).last().unwrap()).unwrap();
+            let held = last["readers"][0]["held_bytes"].as_u64().unwrap();
+            if last["commits_per_second"] != 0.0 && !last["commit_us"].is_null() && held > 0 {
+                assert!(last["bytes_per_second"].as_f64() > Some(0.0), "{last}");
+                let parts = last["commit_us"].as_object().unwrap();
+                let names: Vec<_> = parts.keys().collect();
+                assert_eq!(names, ["flush", "layout", "log", "prepare", "publish", "write"]);
+                assert!(parts["write"].as_f64() > Some(0.0), "{last}");
+                assert!(Some(held) <= last["retired_bytes"].as_u64(), "{last}");
+                break;
+            }
+        }
+        end.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let listed = run(&["readers", &store, "--json"]).json();
+    assert!(listed["readers"][0]["held_bytes"].as_u64() > Some(0), "{listed}");
+    assert!(run(&["readers", &store]).ok().contains("holds back"));
+    drop(reader);
 }
 
 #[test]

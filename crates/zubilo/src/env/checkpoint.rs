@@ -219,7 +219,7 @@ pub(crate) fn flush(env: &EnvInner) -> Result<()> {
         env.log(Level::Error, format_args!("a flush failed, nothing more is committed: {source}"));
         Error::io_at("flush", env.data.path())(source)
     });
-    env.counters.add_flush(start);
+    env.count_flush(start);
     facade::flush(env, start);
     flushed
 }

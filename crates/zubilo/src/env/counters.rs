@@ -1,14 +1,17 @@
-//! What a process has done with a store since it opened it. Counting costs a few stores a commit: what a
-//! commit did is added up in plain numbers of its transaction, and the counters are written under the writer
-//! lock.
+//! What a process has done with a store since it opened it, and, in words of the lock file, what all of them have
+//! done. Counting costs a few stores a commit: what a commit did is added up in plain numbers of its transaction,
+//! and the counters are written under the writer lock. Nothing relies on them: a process that dies while it adds
+//! leaves a commit counted in part.
 //!
 //! Reads are not counted: a look-up takes some hundred instructions, and the counters of all threads would
 //! meet in one cache line.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64 as LocalAtomicU64;
 use std::time::{Duration, Instant};
 
 use super::EnvInner;
+use crate::shared::COUNTER_WORDS;
+use crate::sync::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -48,13 +51,49 @@ macro_rules! counters {
         /// The counters of an open store.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
-            $($name: AtomicU64,)*
+            $($name: LocalAtomicU64,)*
         }
 
         impl Counters {
             fn look(&self) -> EnvCounters {
                 EnvCounters { $($name: self.$name.load(Ordering::Relaxed),)* }
             }
+
+            /// Adds to these and to those of all users what the holder of the writer lock has done. Such as others
+            /// add to meanwhile are zero in `done`, and left alone.
+            fn add_alone(&self, all: &[AtomicU64], done: &EnvCounters) {
+                let mut words = all.iter();
+                $(
+                    let (own, word) = (&self.$name, words.next());
+                    if done.$name != 0 {
+                        own.store(own.load(Ordering::Relaxed).wrapping_add(done.$name), Ordering::Relaxed);
+                        if let Some(word) = word {
+                            word.store(word.load(Ordering::Relaxed).wrapping_add(done.$name), Ordering::Relaxed);
+                        }
+                    }
+                )*
+            }
+
+            /// Adds what several threads may do at once.
+            fn add(&self, all: &[AtomicU64], done: &EnvCounters) {
+                let mut words = all.iter();
+                $(
+                    let (own, word) = (&self.$name, words.next());
+                    if done.$name != 0 {
+                        own.fetch_add(done.$name, Ordering::Relaxed);
+                        if let Some(word) = word {
+                            word.fetch_add(done.$name, Ordering::Relaxed);
+                        }
+                    }
+                )*
+            }
+        }
+
+        const _: () = assert!([$(stringify!($name)),*].len() <= COUNTER_WORDS);
+
+        fn look_at(all: &[AtomicU64]) -> EnvCounters {
+            let mut words = all.iter();
+            EnvCounters { $($name: words.next().map_or(0, |word| word.load(Ordering::Relaxed)),)* }
         }
     };
 }
@@ -116,49 +155,51 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Counters {
-    /// Counts a commit. The caller holds the writer lock, so nobody else writes these.
-    pub(crate) fn add_commit(&self, sums: &CommitSums) {
-        let add = |counter: &AtomicU64, n: u64| {
-            counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
-        };
-        add(&self.commits, 1);
-        add(&self.pages_copied, sums.copied);
-        add(&self.pages_split, sums.split);
-        add(&self.pages_merged, sums.merged);
-        add(&self.pages_spilled, sums.spilled);
-        add(&self.pages_written, sums.pages);
-        add(&self.runs_written, sums.runs);
-        add(&self.bytes_written, sums.bytes);
-        let parts = [
-            &self.commit_prepare_ns,
-            &self.commit_layout_ns,
-            &self.commit_write_ns,
-            &self.commit_log_ns,
-            &self.commit_flush_ns,
-            &self.commit_publish_ns,
-        ];
-        for (counter, time) in parts.into_iter().zip(sums.times) {
-            add(counter, time);
-        }
-    }
-
-    /// Counts a flush that began at `start`; threads flush at once.
-    pub(crate) fn add_flush(&self, start: Instant) {
-        self.flushes.fetch_add(1, Ordering::Relaxed);
-        self.flush_ns.fetch_add(nanoseconds(start.elapsed()), Ordering::Relaxed);
-    }
-
-    /// Counts a wait for the writer lock.
-    pub(crate) fn add_wait(&self, time: Duration) {
-        self.writer_waits.fetch_add(1, Ordering::Relaxed);
-        self.writer_wait_ns.fetch_add(nanoseconds(time), Ordering::Relaxed);
-    }
-}
-
 impl EnvInner {
     /// What this process has done so far.
     pub(crate) fn counted(&self) -> EnvCounters {
         self.counters.look()
+    }
+
+    /// What all users have done since the first of them opened the store.
+    pub(crate) fn counted_by_all(&self) -> EnvCounters {
+        look_at(self.shared.counters())
+    }
+
+    /// Counts a commit. The caller holds the writer lock, so nobody else counts one.
+    pub(crate) fn count_commit(&self, sums: &CommitSums) {
+        let [prepare, layout, write, log, flush, publish] = sums.times;
+        let done = EnvCounters {
+            commits: 1,
+            pages_copied: sums.copied,
+            pages_split: sums.split,
+            pages_merged: sums.merged,
+            pages_spilled: sums.spilled,
+            pages_written: sums.pages,
+            runs_written: sums.runs,
+            bytes_written: sums.bytes,
+            commit_prepare_ns: prepare,
+            commit_layout_ns: layout,
+            commit_write_ns: write,
+            commit_log_ns: log,
+            commit_flush_ns: flush,
+            commit_publish_ns: publish,
+            ..EnvCounters::default()
+        };
+        self.counters.add_alone(self.shared.counters(), &done);
+    }
+
+    /// Counts a flush that began at `start`; threads flush at once.
+    pub(crate) fn count_flush(&self, start: Instant) {
+        let flush_ns = nanoseconds(start.elapsed());
+        let done = EnvCounters { flushes: 1, flush_ns, ..EnvCounters::default() };
+        self.counters.add(self.shared.counters(), &done);
+    }
+
+    /// Counts a wait for the writer lock.
+    pub(crate) fn count_wait(&self, time: Duration) {
+        let writer_wait_ns = nanoseconds(time);
+        let done = EnvCounters { writer_waits: 1, writer_wait_ns, ..EnvCounters::default() };
+        self.counters.add(self.shared.counters(), &done);
     }
 }

@@ -33,6 +33,29 @@ impl Env {
         self.here().map_or_else(|_| self.inner.counted(), |here| here.inner.counted())
     }
 
+    /// What all processes have done with the store since the first of those that have it open opened it: the
+    /// rates of a store whose programs tell nothing. Without a
+    /// [lock file](crate::Options::lock_file) it is what this process has done.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+    /// # let env = zubilo::Options::new().open(path)?;
+    /// let before = env.store_counters();
+    /// // Other processes write ...
+    /// # env.update(|txn| txn.table_or_create("t")?.put("key", "value"))?;
+    /// let done = env.store_counters().since(&before);
+    /// let each = done.commit_flush_ns / done.commits.max(1);
+    /// println!("{} commits, {} bytes, {each} ns for flushes in each", done.commits, done.bytes_written);
+    /// # Ok(())
+    /// # }
+    /// # show(&path).unwrap();
+    /// ```
+    pub fn store_counters(&self) -> EnvCounters {
+        self.here().map_or_else(|_| EnvCounters::default(), |here| here.inner.counted_by_all())
+    }
+
     /// The live read transactions of all processes.
     pub fn readers(&self) -> Vec<ReaderInfo> {
         self.inner.readers()

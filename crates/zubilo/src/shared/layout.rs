@@ -10,7 +10,7 @@ pub(super) const LINE: usize = 8;
 /// "ZubiloLk": what the file is.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"ZubiloLk");
 /// Version of this layout. Raised with every change of meaning, not only of places.
-const VERSION: u64 = 6;
+const VERSION: u64 = 7;
 /// Version and what the layout depends on beyond it: width of a pointer, words of a root. Processes that differ in any of these cannot share a region.
 pub(super) const FINGERPRINT: u64 =
     VERSION | (size_of::<usize>() as u64) << 32 | (super::ROOT_WORDS as u64) << 40;
@@ -50,7 +50,9 @@ pub(super) const W_META_OWNER: usize = W_META + LINE;
 pub(super) const W_HIDDEN: usize = 14 * LINE;
 /// Not zero while the data file is encrypted; the first user says so.
 pub(super) const W_ENCRYPTED: usize = W_HIDDEN + 1;
-pub(super) const W_PROCESS_TABLE: usize = 16 * LINE;
+/// What all users have done with the store since the first of them, see `env::counters`.
+pub(super) const W_COUNTERS: usize = 16 * LINE;
+pub(super) const W_PROCESS_TABLE: usize = W_COUNTERS + super::COUNTER_WORDS;
 
 /// Words of the fixed part at the start.
 pub(super) const HEADER_WORDS: usize = 8;
@@ -89,12 +91,13 @@ pub(super) const R_REPLACED: usize = 5;
 pub(super) const MAX_READERS: u32 = 1 << 16;
 pub(super) const MIN_PROCESSES: u32 = 64;
 
-const _: () = assert!(super::ROOT_WORDS.is_multiple_of(LINE));
+const _: () =
+    assert!(super::ROOT_WORDS.is_multiple_of(LINE) && super::COUNTER_WORDS.is_multiple_of(LINE));
 const _: () = assert!(W_BOOT + 2 <= W_INHERITED && HEADER_WORDS <= W_WORDS);
 const _: () = assert!(PREFIX_WORDS <= W_NEWEST && W_CLAIMED < PREFIX_WORDS);
 const _: () = assert!((super::Word::Stamp as usize) < ENGINE_WORDS);
 const _: () = assert!(W_ENTRY_1 + super::ROOT_WORDS <= W_WRITER);
-const _: () = assert!(W_META_OWNER + LINE <= W_HIDDEN && W_HIDDEN + LINE <= W_PROCESS_TABLE);
+const _: () = assert!(W_META_OWNER + LINE <= W_HIDDEN && W_HIDDEN + LINE <= W_COUNTERS);
 
 /// Sizes of the two tables; everything else is fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -47,6 +47,8 @@ use turn::Turn;
 
 /// Words of a published root.
 pub(crate) const ROOT_WORDS: usize = 24;
+/// Words in which users add up what they do.
+pub(crate) const COUNTER_WORDS: usize = 32;
 /// A published root: word 0 is its transaction number, the rest belongs to the engine.
 pub(crate) type RootWords = [u64; ROOT_WORDS];
 
@@ -264,6 +266,11 @@ impl Shared {
     /// For [`Role::Joined`]: what the first user has found, whatever the data file says by now.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.region.words()[W_ENCRYPTED].load(Ordering::SeqCst) != 0
+    }
+
+    /// Words in which users add up what they do, zero before the first user did anything.
+    pub(crate) fn counters(&self) -> &[AtomicU64] {
+        &self.region.words()[W_COUNTERS..][..COUNTER_WORDS]
     }
 
     /// For [`Role::First`]: the identity that is written in the data file.

@@ -77,7 +77,7 @@ impl WriteTxn {
         self.space.end_commit(result.is_ok() || has(Bug::MapKeptAfterError));
         let txn = result?;
         let sums = self.clock.sums();
-        self.env.counters.add_commit(&sums);
+        self.env.count_commit(&sums);
         facade::commit(&self.env, txn.0, &sums);
         if self.env.options.audit {
             (self.env.checks.audit)(&self.env, txn)?;

@@ -82,7 +82,7 @@ impl WriteTxn {
             return Ok(None);
         };
         if let Some(waited) = waited {
-            env.counters.add_wait(waited);
+            env.count_wait(waited);
             facade::wait(env, waited.as_secs_f64());
         }
         let txn = WriteTxn::begin_locked(env)?;

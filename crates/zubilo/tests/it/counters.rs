@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use zubilo::{Durability, Env, EnvCounters, Options};
 
+use crate::common::process::{Program, apart, say, task, wait};
 use crate::common::{fresh, put_all};
 
 fn done<T>(env: &Env, work: impl FnOnce() -> T) -> EnvCounters {
@@ -82,4 +83,42 @@ fn waits_for_the_writer_lock_are_counted() {
     });
     assert_eq!(waited.writer_waits, 1);
     assert!(waited.writer_wait_ns > 0);
+}
+
+#[test]
+#[ignore = "program: run by another test"]
+fn child_counts() {
+    let Some(path) = task() else { return };
+    let env = Options::new().open(path).unwrap();
+    assert_eq!(env.store_counters().commits, 2, "the parent's");
+    put_all(&env, "t", [("child", "value")]);
+    say(env.counters().bytes_written);
+    wait();
+}
+
+#[test]
+fn what_other_processes_do_is_counted_for_all() {
+    let _apart = apart();
+    let (_dir, path) = fresh();
+    let env = Options::new().open(&path).unwrap();
+    put_all(&env, "t", [("key", "value")]);
+    put_all(&env, "t", [("key", "other")]);
+    let own = env.counters();
+    assert_eq!(env.store_counters(), own);
+    let mut child = Program::start("counters::child_counts", &path);
+    let written: u64 = child.hear().parse().unwrap();
+    child.kill();
+    let all = env.store_counters();
+    assert_eq!((all.commits, all.bytes_written), (3, own.bytes_written + written));
+    assert!(all.flushes > own.flushes && all.commit_flush_ns > own.commit_flush_ns, "{all:?}");
+    assert_eq!(env.counters(), own);
+    // Who opens a store that nobody has open begins anew; who shares it with nobody sees only itself.
+    env.close().unwrap();
+    for lock_file in [true, false] {
+        let env = Options::new().lock_file(lock_file).open(&path).unwrap();
+        assert_eq!(env.store_counters().commits, 0);
+        put_all(&env, "t", [("key", "value")]);
+        assert_eq!((env.store_counters().commits, env.counters().commits), (1, 1));
+        env.close().unwrap();
+    }
 }

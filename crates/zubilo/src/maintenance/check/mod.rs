@@ -24,8 +24,8 @@ use crate::tree::verify::Verifier;
 use crate::txn::{ReadTxn, pinned};
 
 use account::{Account, Use};
-pub use space::SpaceInfo;
 pub(crate) use space::space;
+pub use space::{HeldBack, SpaceInfo};
 pub(crate) use whole::is_whole;
 
 /// Damage that a check found.

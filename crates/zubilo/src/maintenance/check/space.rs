@@ -21,7 +21,7 @@ use crate::txn::pinned;
 /// # }
 /// # show(&path).unwrap();
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpaceInfo {
     /// The commit.
@@ -36,6 +36,32 @@ pub struct SpaceInfo {
     pub free_space_log_pages: u64,
     /// Pages of the redo log.
     pub redo_log_pages: u64,
+    /// Who holds dead pages back, oldest snapshots first. Pages that several hold back are in none of these, but
+    /// in [`retired_pages`](Self::retired_pages).
+    pub held_back: Vec<HeldBack>,
+}
+
+/// Dead pages that one snapshot holds back, by itself.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("store");
+/// # fn show(path: &std::path::Path) -> zubilo::Result<()> {
+/// # let env = zubilo::Options::new().open(path)?;
+/// for held in env.space()?.held_back {
+///     println!("{} pages for the snapshot {}", held.pages, held.txn);
+/// }
+/// # Ok(())
+/// # }
+/// # show(&path).unwrap();
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldBack {
+    /// The snapshot: of [readers](crate::ReaderInfo::txn), or the newest one that is on disk.
+    pub txn: TxnId,
+    /// Pages that are free once nobody needs it any more.
+    pub pages: u64,
 }
 
 /// How much of the file is free.
@@ -50,6 +76,12 @@ pub(crate) fn space(env: &Arc<EnvInner>) -> Result<SpaceInfo> {
     space.for_each_free(&mut |extent| info.free_pages += extent.count);
     space.for_each_retired(&mut |retired| info.retired_pages += retired.count);
     info.free_space_log_pages = log.pages();
+    for &pin in &pins {
+        let pages = space.held_by(pin);
+        if pages > 0 {
+            info.held_back.push(HeldBack { txn: TxnId(pin), pages });
+        }
+    }
     info.redo_log_pages = meta.redo.map_or(0, |log| log.pages(meta.page_shift));
     Ok(info)
 }
@@ -84,6 +116,17 @@ mod tests {
         }
         assert!(reader.as_ref().is_some_and(|r| r.lag() > 0));
         assert_eq!(env.space().unwrap().redo_log_pages, 16);
-        assert!(env.space().unwrap().retired_pages > 0, "the reader holds pages back");
+        let space = env.space().unwrap();
+        assert!(space.retired_pages > 0, "the reader holds pages back");
+        let pin = reader.map(|reader| reader.id());
+        let held: Vec<_> = space.held_back.iter().filter(|held| Some(held.txn) == pin).collect();
+        assert!(held.len() == 1 && held[0].pages <= space.retired_pages, "{space:?}");
+        // Now only what the last flush put on disk can hold pages back.
+        let mut txn = env.write().unwrap();
+        txn.table("t").unwrap().put("last", "one").unwrap();
+        txn.commit().unwrap();
+        let space = env.space().unwrap();
+        assert!(space.held_back.iter().all(|other| other.txn > held[0].txn), "{space:?}");
+        assert!(space.retired_pages < held[0].pages, "{space:?}");
     }
 }
