@@ -152,6 +152,7 @@ fn to_value(map: &Map, cells: &[Cell], path: &str) -> Value {
             "fill": cell.fill(map.page_size),
             "newest": cell.newest,
             "resident": cell.resident,
+            "held_for": cell.held.iter().map(|(txn, pages)| json!([txn, pages])).collect::<Vec<_>>(),
             "tables": cell.tables.iter()
                 .map(|(at, pages)| json!([to_json(map.table(*at)), pages])).collect::<Vec<_>>(),
         })

@@ -100,6 +100,8 @@ struct Extent {
     /// Bytes in use.
     used: u64,
     birth: u64,
+    /// The newest snapshot that holds them back.
+    held_for: Option<u64>,
 }
 
 /// All pages of a file.
@@ -125,6 +127,8 @@ pub(super) struct Cell {
     pub(super) kinds: [u64; Kind::COUNT],
     /// Pages by table.
     pub(super) tables: BTreeMap<usize, u64>,
+    /// Pages that are held back, by the newest snapshot that sees them.
+    pub(super) held: BTreeMap<u64, u64>,
     used: u64,
     /// The newest commit that wrote one of them; 0 if none did.
     pub(super) newest: u64,
@@ -176,6 +180,7 @@ impl Map {
             table: None,
             used: 4 * page_size,
             birth: newest,
+            held_for: None,
         };
         Map {
             page_size,
@@ -216,6 +221,7 @@ impl Map {
             table,
             used: visit.used,
             birth: visit.birth.0,
+            held_for: visit.held_for.map(|txn| txn.0),
         });
     }
 
@@ -237,7 +243,16 @@ impl Map {
         for (first, behind, kind) in unknown {
             if behind > first {
                 let pages = behind - first;
-                self.extents.push(Extent { first, pages, kind, table: None, used: 0, birth: 0 });
+                let (table, held_for) = (None, None);
+                self.extents.push(Extent {
+                    first,
+                    pages,
+                    kind,
+                    table,
+                    used: 0,
+                    birth: 0,
+                    held_for,
+                });
             }
         }
         self.extents.sort_by_key(|e| e.first);
@@ -291,6 +306,7 @@ impl Map {
             pages: pages.min(self.pages - first),
             kinds: [0; Kind::COUNT],
             tables: BTreeMap::new(),
+            held: BTreeMap::new(),
             used: 0,
             newest: 0,
             resident: 0,
@@ -316,6 +332,9 @@ fn add(cell: &mut Cell, extent: &Extent) {
     if let Some(table) = extent.table {
         *cell.tables.entry(table).or_default() += pages;
     }
+    if let Some(txn) = extent.held_for {
+        *cell.held.entry(txn).or_default() += pages;
+    }
     if extent.kind.is_used() {
         let part = u128::from(extent.used) * u128::from(pages) / u128::from(extent.pages.max(1));
         cell.used += part as u64;
@@ -329,7 +348,15 @@ pub(super) mod tests {
     use super::*;
 
     fn extent(first: u64, pages: u64, kind: Kind) -> Extent {
-        Extent { first, pages, kind, table: Some(0), used: 100 * pages, birth: first }
+        Extent {
+            first,
+            pages,
+            kind,
+            table: Some(0),
+            used: 100 * pages,
+            birth: first,
+            held_for: None,
+        }
     }
 
     pub(in crate::map) fn map() -> Map {

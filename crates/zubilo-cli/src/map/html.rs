@@ -61,6 +61,9 @@ fn tooltip(map: &Map, cell: &Cell) -> String {
     if cell.tables.len() > 6 {
         let _ = write!(text, "\nand {} more tables", cell.tables.len() - 6);
     }
+    for (txn, pages) in cell.held.iter().take(6) {
+        let _ = write!(text, "\nheld back for snapshot {txn}: {}", count(*pages));
+    }
     if let Some(fill) = cell.fill(map.page_size) {
         let _ = write!(text, "\n{:.0} % full", 100.0 * fill);
     }

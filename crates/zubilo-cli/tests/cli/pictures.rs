@@ -73,6 +73,29 @@ fn every_page_is_on_the_map() {
 }
 
 #[test]
+fn the_map_says_for_whom_pages_are_held_back() {
+    let place = Place::new();
+    let (store, env) = varied(&place);
+    let reader = env.read().unwrap();
+    for _ in 0..2 {
+        env.update(|txn| txn.table("b")?.put([0; 4], "new").map(drop)).unwrap();
+    }
+    let map = run(&["map", &store, "--json"]).json();
+    let held = map["cells"].as_array().unwrap().iter().flat_map(|cell| {
+        let of: u64 = cell["kinds"]["held back"].as_u64().unwrap_or(0);
+        let parts = cell["held_for"].as_array().unwrap();
+        assert_eq!(of, parts.iter().map(|part| part[1].as_u64().unwrap()).sum::<u64>());
+        parts.iter().map(|part| (part[0].as_u64().unwrap(), part[1].as_u64().unwrap()))
+    });
+    let of_reader = held.filter(|(txn, _)| *txn == reader.id().0).map(|(_, pages)| pages);
+    assert!(of_reader.sum::<u64>() > 0, "{map}");
+    let page = place.arg("map.html");
+    run(&["map", &store, "--html", &page]).ok();
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains(&format!("held back for snapshot {}: ", reader.id().0)));
+}
+
+#[test]
 fn the_map_on_a_terminal_and_in_a_file() {
     let place = Place::new();
     let (store, _env) = varied(&place);

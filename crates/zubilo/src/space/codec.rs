@@ -201,9 +201,9 @@ impl Space {
     /// The retired entries by page, neighbours of the same lifetime joined.
     fn sorted_retired(&self) -> Result<Vec<Retired>, Malformed> {
         let mut count = 0;
-        self.for_each_retired(&mut |_| count += 1);
+        self.for_each_retired(&mut |_, _| count += 1);
         let mut entries = room(count)?;
-        self.for_each_retired(&mut |entry| entries.push(*entry));
+        self.for_each_retired(&mut |entry, _| entries.push(*entry));
         entries.sort_unstable();
         entries.dedup_by(|next, kept| {
             let joins =
@@ -222,7 +222,7 @@ impl Space {
         let mut newest = 0;
         let mut oldest = u64::MAX;
         let mut entries = 0;
-        self.for_each_retired(&mut |entry| {
+        self.for_each_retired(&mut |entry, _| {
             newest = entry.death.max(newest);
             oldest = entry.birth.min(entry.death).min(oldest);
             entries += 1;

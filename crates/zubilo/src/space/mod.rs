@@ -230,9 +230,11 @@ impl Space {
         self.free.bits().for_each_run(0, self.end, &mut |first, count| f(Extent { first, count }));
     }
 
-    /// Every retired entry, in no particular order.
-    pub(crate) fn for_each_retired(&self, f: &mut dyn FnMut(&Retired)) {
-        self.buckets.iter().flat_map(|bucket| &bucket.entries).for_each(f);
+    /// Every retired entry and the newest pinned snapshot that sees it, in no particular order.
+    pub(crate) fn for_each_retired(&self, f: &mut dyn FnMut(&Retired, u64)) {
+        for bucket in &self.buckets {
+            bucket.entries.iter().for_each(|entry| f(entry, bucket.pin));
+        }
     }
 
     /// Replaces the pinned snapshots (ascending). What waited for a pin that is gone becomes free or

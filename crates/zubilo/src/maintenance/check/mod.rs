@@ -188,6 +188,8 @@ pub struct PageVisit<'w> {
     pub used: u64,
     /// The transaction that wrote them, where it is known.
     pub birth: TxnId,
+    /// The newest snapshot that sees them, of pages that are held back ([`PageKind::Retired`]): older ones may, too.
+    pub held_for: Option<TxnId>,
 }
 
 /// Kinds of pages as a walk reports them.
@@ -355,43 +357,50 @@ fn free_space(
     for segment in log.segments() {
         let pages = segment.pages(meta.page_shift);
         report.free_space_log_pages += pages;
-        show(visit, segment.first, pages, PageKind::FreeSpaceLog, segment.txn, segment.len)?;
+        let kind = PageKind::FreeSpaceLog;
+        show(visit, &of_no_table(segment.first, pages, kind, segment.txn, segment.len))?;
         account.add(segment.first, pages, Use::FreeSpaceLog, report, None);
     }
     if let Some(log) = &meta.redo {
         let pages = log.pages(meta.page_shift);
         report.redo_log_pages = pages;
-        show(visit, log.first, pages, PageKind::RedoLog, log.birth, log.bytes)?;
+        show(visit, &of_no_table(log.first, pages, PageKind::RedoLog, log.birth, log.bytes))?;
         account.add(log.first, pages, Use::RedoLog, report, None);
     }
     let mut shown = Ok(());
     space.for_each_free(&mut |e| {
         report.free_pages += e.count;
         if shown.is_ok() {
-            shown = show(visit, e.first, e.count, PageKind::Free, 0, 0);
+            shown = show(visit, &of_no_table(e.first, e.count, PageKind::Free, 0, 0));
         }
         account.add(e.first, e.count, Use::Free, report, None);
     });
     let mut shown_retired = Ok(());
-    space.for_each_retired(&mut |r| {
+    space.for_each_retired(&mut |r, pin| {
         report.retired_pages += r.count;
         if shown_retired.is_ok() {
-            shown_retired = show(visit, r.first, r.count, PageKind::Retired, r.birth, 0);
+            let visited = of_no_table(r.first, r.count, PageKind::Retired, r.birth, 0);
+            let held_for = Some(TxnId(pin));
+            shown_retired = show(visit, &PageVisit { held_for, ..visited });
         }
         account.add(r.first, r.count, Use::Free, report, None);
     });
     shown.and(shown_retired)
 }
 
-fn show(
-    visit: Visitor<'_>,
+fn show(visit: Visitor<'_>, visited: &PageVisit<'_>) -> Result<()> {
+    if visit(visited) { Ok(()) } else { Err(Error::Stopped) }
+}
+
+/// Pages that hold no records.
+fn of_no_table(
     first: u64,
     count: u64,
     kind: PageKind,
     birth: u64,
     used: u64,
-) -> Result<()> {
-    let visited = PageVisit {
+) -> PageVisit<'static> {
+    PageVisit {
         page: PageNo(first),
         count,
         kind,
@@ -400,8 +409,8 @@ fn show(
         entries: 0,
         used,
         birth: TxnId(birth),
-    };
-    if visit(&visited) { Ok(()) } else { Err(Error::Stopped) }
+        held_for: None,
+    }
 }
 
 /// What is wrong with a page, for who has its number already and is at the check.

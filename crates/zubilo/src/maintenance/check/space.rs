@@ -74,7 +74,7 @@ pub(crate) fn space(env: &Arc<EnvInner>) -> Result<SpaceInfo> {
     let Loaded { space, log, .. } = meta.load_log(&snapshot, &pins, env.plausible_pages())?;
     let mut info = SpaceInfo { txn: txn.id(), pages: meta.end, ..SpaceInfo::default() };
     space.for_each_free(&mut |extent| info.free_pages += extent.count);
-    space.for_each_retired(&mut |retired| info.retired_pages += retired.count);
+    space.for_each_retired(&mut |retired, _| info.retired_pages += retired.count);
     info.free_space_log_pages = log.pages();
     for &pin in &pins {
         let pages = space.held_by(pin);

@@ -178,6 +178,7 @@ impl<'p> Walk<'_, 'p> {
             entries: usize::from(header::count(page)),
             used: used as u64,
             birth: TxnId(header::birth(page)),
+            held_for: None,
         };
         if (self.visit)(&visited) { Ok(()) } else { Err(Error::Stopped) }
     }
@@ -404,6 +405,7 @@ impl<'p> Walk<'_, 'p> {
             entries: 1,
             used: run.len,
             birth: TxnId(run.birth),
+            held_for: None,
         };
         self.stopped |= !(self.visit)(&visited);
         if run.birth > tree.birth || !self.snapshot.has(run.first, run.len) {

@@ -51,7 +51,7 @@ fn exercise(mut space: Space) {
     space.for_each_free(&mut |run| free += run.count);
     assert_eq!(free, space.free_pages());
     let mut retired = 0;
-    space.for_each_retired(&mut |entry| {
+    space.for_each_retired(&mut |entry, _| {
         retired += entry.count;
         assert!(entry.end() <= FILE && !space.is_free(entry.first));
     });

@@ -68,7 +68,7 @@ struct World {
 fn states(space: &Space) -> (u64, Vec<Extent>, Vec<Retired>) {
     let (mut free, mut retired) = (Vec::new(), Vec::new());
     space.for_each_free(&mut |run| free.push(run));
-    space.for_each_retired(&mut |entry| {
+    space.for_each_retired(&mut |entry, _| {
         retired.extend((entry.first..entry.end()).map(|first| Retired {
             first,
             count: 1,

@@ -237,7 +237,7 @@ impl World {
         }
         assert_eq!(used + space.free_pages() + space.retired_pages(), end);
         let mut counted = 0;
-        space.for_each_retired(&mut |entry| {
+        space.for_each_retired(&mut |entry, _| {
             counted += entry.count;
             for page in entry.first..entry.end() {
                 let truth = Page::Gone { birth: entry.birth, death: entry.death };
