@@ -331,6 +331,15 @@ int zubilo_scrub_report(MDB_env *env, zubilo_scrub *report);
 /* As mdb_env_copy2, or with a null path as mdb_env_copyfd2, reporting how far it is. */
 int zubilo_copy(MDB_env *env, const char *path, int fd, unsigned flags, zubilo_progress *progress, void *ctx);
 
+/* What is new since a commit, into a file of that name, which must not exist, or with a null path to fd. The commit is that
+ * of a full copy, not compacted (me_last_txnid of the copy), or of the changes before; txn gets the one that the next
+ * changes follow, and may be null. EINVAL if the store does not know that commit, or is encrypted. */
+int zubilo_copy_changes(MDB_env *env, uint64_t since, const char *path, int fd, uint64_t *txn, zubilo_progress *progress, void *ctx);
+/* A new store, the file to, of the file of a full copy and count files of changes in their order. All or nothing; it is
+ * checked as by zubilo_check and on disk when this returns. EINVAL if the changes do not follow: those of another
+ * store, commit or history. */
+int zubilo_restore(const char *copy, const char *const *changes, size_t count, const char *to, uint64_t *txn, zubilo_progress *progress, void *ctx);
+
 /* Brings the store into memory. With wait 0 the system is asked to read in the background; else it is there when the call
  * returns, as far as there is room. */
 int zubilo_warm_up(MDB_env *env, int wait, zubilo_progress *progress, void *ctx);

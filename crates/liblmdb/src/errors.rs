@@ -66,6 +66,7 @@ impl From<Error> for Code {
                 Some(code) => code,
                 // Memory of the process, which gives no number.
                 None if source.kind() == std::io::ErrorKind::OutOfMemory => libc::ENOMEM,
+                None if source.kind() == std::io::ErrorKind::AlreadyExists => libc::EEXIST,
                 None => libc::EIO,
             }),
             Error::Corrupted { .. } => Code::CORRUPTED,
@@ -73,7 +74,7 @@ impl From<Error> for Code {
             Error::Version { .. } => Code::VERSION_MISMATCH,
             Error::WrongKey => Code::CRYPTO_FAIL,
             Error::KeyMissing | Error::NotEncrypted => Code::ENV_ENCRYPTION,
-            Error::Invalid(_) => Code::EINVAL,
+            Error::Invalid(_) | Error::ForeignChanges { .. } => Code::EINVAL,
             Error::KeyTooLong { .. } | Error::ValueTooLong { .. } => Code::BAD_VALSIZE,
             Error::MapFull { .. } => Code::MAP_FULL,
             Error::ReadersFull { .. } => Code::READERS_FULL,

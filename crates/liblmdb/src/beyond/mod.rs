@@ -1,6 +1,7 @@
 //! What the C interface has beyond LMDB's: `zubilo.h`. Names and arguments are libmdbx's where it has
 //! the function.
 
+mod changes;
 mod counters;
 mod data;
 mod env;

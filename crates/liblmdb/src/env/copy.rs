@@ -33,7 +33,7 @@ pub(crate) fn copy_to(
 }
 
 /// A descriptor of the program's; it stays open.
-struct Out(ManuallyDrop<File>);
+pub(crate) struct Out(ManuallyDrop<File>);
 
 impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -45,17 +45,22 @@ impl Write for Out {
     }
 }
 
+/// The file behind a descriptor of the program's.
+pub(crate) fn given_file(fd: c_int) -> Result<Out> {
+    if fd < 0 {
+        return Err(Code(libc::EBADF));
+    }
+    // SAFETY: a descriptor that the program has open; it is not closed here.
+    Ok(Out(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) })))
+}
+
 pub(crate) fn copy_fd(
     env: &MDB_env,
     fd: c_int,
     flags: c_uint,
     progress: Progress<'_>,
 ) -> Result<()> {
-    if fd < 0 {
-        return Err(Code(libc::EBADF));
-    }
-    // SAFETY: a descriptor that the program has open; it is not closed here.
-    let mut out = Out(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }));
+    let mut out = given_file(fd)?;
     let compact = flags & CP_COMPACT != 0;
     env.newest()?.store.copy_to_writer(&mut out, compact, progress)?;
     Ok(())

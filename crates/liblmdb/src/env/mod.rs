@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use zubilo::Geometry;
 
-pub(crate) use self::copy::{copy_fd, copy_to};
+pub(crate) use self::copy::{copy_fd, copy_to, given_file};
 pub(crate) use self::info::{FIRST_TXN, stat_of};
 pub(crate) use self::open::open as open_as;
 use crate::abi::{self, MDB_assert_func};

@@ -517,6 +517,71 @@ static void copies(void)
 	mdb_env_close(env);
 }
 
+static void changes(void)
+{
+	MDB_env *env = opened(), *copy;
+	MDB_dbi dbi = table(env, "t", 0);
+	MDB_envinfo info;
+	MDB_stat stat;
+	char there[4200], file[4300], again[4200], name[3][4200];
+	const char *names[3] = { name[0], name[1], name[2] };
+	uint64_t since, txn = 0;
+	int calls = 0;
+
+	OK(fill(env, dbi, 3));
+	snprintf(there, sizeof there, "%s/whole", dir_path);
+	snprintf(file, sizeof file, "%s/data.mdb", there);
+	snprintf(again, sizeof again, "%s/again", dir_path);
+	mkdir(there, 0700);
+	OK(mdb_env_copy(env, there));
+	OK(mdb_env_create(&copy));
+	OK(mdb_env_open(copy, there, MDB_RDONLY, 0600));
+	OK(mdb_env_info(copy, &info));
+	mdb_env_close(copy);
+	since = info.me_last_txnid;
+	for (int i = 0; i < 2; i++) {
+		snprintf(name[i], sizeof name[i], "%s/changes%d", dir_path, i);
+		OK(fill(env, dbi, 2));
+		if (i == 0) {
+			OK(zubilo_copy_changes(env, since, name[i], -1, &txn, progress, &calls));
+			IS(calls > 0, 1);
+			IS(zubilo_copy_changes(env, since, name[i], -1, NULL, NULL, NULL), EEXIST);
+		} else {
+			int fd = open(name[i], O_WRONLY | O_CREAT, 0600);
+			OK(zubilo_copy_changes(env, since, NULL, fd, &txn, NULL, NULL));
+			close(fd);
+		}
+		IS(txn, since + 2);
+		since = txn;
+	}
+	IS(zubilo_copy_changes(env, since + 100, name[2], -1, NULL, NULL, NULL), EINVAL);
+	IS(zubilo_copy_changes(env, since, NULL, -1, NULL, NULL, NULL), EBADF);
+	calls = -1000000;
+	IS(zubilo_restore(file, names, 2, again, NULL, progress, &calls), 55);
+	IS(access(again, F_OK), -1);
+	/* The second without the first. */
+	IS(zubilo_restore(file, names + 1, 1, again, NULL, NULL, NULL), EINVAL);
+	IS(zubilo_restore(file, NULL, 1, again, NULL, NULL, NULL), EINVAL);
+	IS(zubilo_restore(file, names, 2, NULL, NULL, NULL, NULL), EINVAL);
+	snprintf(name[2], sizeof name[2], "%s/none", dir_path);
+	IS(zubilo_restore(file, names, 3, again, NULL, NULL, NULL), ENOENT);
+	txn = 0;
+	OK(zubilo_restore(file, names, 2, again, &txn, NULL, NULL));
+	IS(txn, since);
+	IS(zubilo_restore(file, names, 2, again, NULL, NULL, NULL), EEXIST);
+	OK(mdb_env_create(&copy));
+	OK(mdb_env_set_maxdbs(copy, 4));
+	OK(mdb_env_open(copy, again, MDB_NOSUBDIR, 0600));
+	OK(zubilo_check(copy, NULL, NULL, NULL));
+	MDB_txn *read = begin(copy, MDB_RDONLY);
+	OK(mdb_dbi_open(read, "t", 0, &dbi));
+	OK(mdb_stat(read, dbi, &stat));
+	IS(stat.ms_entries, 50);
+	mdb_txn_abort(read);
+	mdb_env_close(copy);
+	mdb_env_close(env);
+}
+
 /* ---- tables ---- */
 
 static void counts(MDB_txn *txn, MDB_dbi dbi, int total)
@@ -935,6 +1000,7 @@ int main(int argc, char **argv)
 	scrub();
 	counters();
 	copies();
+	changes();
 	scans();
 	MDB_env *env = opened();
 	counted(env);
