@@ -554,6 +554,7 @@ static void changes(void)
 		IS(txn, since + 2);
 		since = txn;
 	}
+	snprintf(name[2], sizeof name[2], "%s/none", dir_path);
 	IS(zubilo_copy_changes(env, since + 100, name[2], -1, NULL, NULL, NULL), EINVAL);
 	IS(zubilo_copy_changes(env, since, NULL, -1, NULL, NULL, NULL), EBADF);
 	calls = -1000000;
@@ -563,7 +564,6 @@ static void changes(void)
 	IS(zubilo_restore(file, names + 1, 1, again, NULL, NULL, NULL), EINVAL);
 	IS(zubilo_restore(file, NULL, 1, again, NULL, NULL, NULL), EINVAL);
 	IS(zubilo_restore(file, names, 2, NULL, NULL, NULL, NULL), EINVAL);
-	snprintf(name[2], sizeof name[2], "%s/none", dir_path);
 	IS(zubilo_restore(file, names, 3, again, NULL, NULL, NULL), ENOENT);
 	txn = 0;
 	OK(zubilo_restore(file, names, 2, again, &txn, NULL, NULL));
