@@ -31,7 +31,7 @@ fn write(handle: &Guard) -> Result<&WriteObject, Failure> {
 
 // ---- stores ----
 
-/// Reads options: 20 numbers, then the path.
+/// Reads options: 18 numbers, then the path.
 fn options(input: &mut Input<'_>) -> Result<Options, Failure> {
     let mut next = || input.number();
     let flags = next()?;
@@ -94,6 +94,10 @@ fn options(input: &mut Input<'_>) -> Result<Options, Failure> {
         (geometry.lower, geometry.upper) = (lower, if upper == 0 { u64::MAX } else { upper });
         (geometry.growth, geometry.shrink) = (growth, shrink);
         options = options.geometry(geometry);
+    }
+    // 0 has a meaning of its own: the log is given back.
+    if let Ok(bytes) = u64::try_from(next()?) {
+        options = options.redo_log(bytes);
     }
     Ok(options)
 }
@@ -167,6 +171,12 @@ pub(crate) unsafe fn env_call(
             }
             Ok(readers.len() as i64)
         }
+        9 => {
+            for (name, count) in env.counters().iter() {
+                out.put(format!("{name} {count}\n").as_bytes());
+            }
+            Ok(out.at as i64)
+        }
         _ => Err(Failure::Foreign),
     }
 }
@@ -204,6 +214,7 @@ fn check(env: &Env, out: &mut Output<'_>) -> Answer {
         report.free_space_log_pages,
         report.free_pages,
         report.retired_pages,
+        report.redo_log_pages,
     ] {
         out.number(number as i64);
     }

@@ -15,12 +15,13 @@ import java.util.List;
  * @param freeSpaceLogPages pages of the free-space log
  * @param freePages pages that can be used at once
  * @param retiredPages dead pages that somebody may still see
+ * @param redoLogPages pages of the redo log; 0 without one
  * @param problemCount how many problems there are, at most 1000
  * @param problems the problems as text, as many as fit 256 KiB
  */
 public record CheckReport(long snapshot, long tables, long entries, long pages, long leafPages, long branchPages,
-        long runPages, long freeSpaceLogPages, long freePages, long retiredPages, long problemCount,
-        List<String> problems) {
+        long runPages, long freeSpaceLogPages, long freePages, long retiredPages, long redoLogPages,
+        long problemCount, List<String> problems) {
     /**
      * Whether nothing is wrong.
      *

@@ -5,7 +5,9 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
@@ -209,6 +211,24 @@ public final class Env implements AutoCloseable {
     }
 
     /**
+     * What this process has done with the store since it opened it: commits, pages copied and written, bytes, flushes
+     * and the time in them, waits for the writer. Names and units are those of the Rust library's {@code EnvCounters}.
+     *
+     * @return each counter by its name, in the library's order
+     */
+    public Map<String, Long> counters() {
+        Scratch.Room out = new Scratch.Room(4096);
+        byte[] text = new byte[(int) call(9, 0, NOTHING, out)];
+        out.buffer.get(0, text);
+        Map<String, Long> counters = new LinkedHashMap<>();
+        for (String line : new String(text, StandardCharsets.UTF_8).split("\n")) {
+            int space = line.indexOf(' ');
+            counters.put(line.substring(0, space), Long.valueOf(line.substring(space + 1)));
+        }
+        return counters;
+    }
+
+    /**
      * The live read transactions of all processes.
      *
      * @return one for each
@@ -251,7 +271,7 @@ public final class Env implements AutoCloseable {
         Scratch.Room out = new Scratch.Room(256 << 10);
         long problems = call(3, 0, NOTHING, out);
         ByteBuffer b = out.buffer;
-        long[] n = new long[10];
+        long[] n = new long[11];
         for (int i = 0; i < n.length; i++) {
             n[i] = b.getLong();
         }
@@ -259,7 +279,8 @@ public final class Env implements AutoCloseable {
         b.get(text);
         List<String> lines = text.length == 0 ? List.of()
                 : List.of(new String(text, StandardCharsets.UTF_8).split("\n"));
-        return new CheckReport(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], problems, lines);
+        return new CheckReport(n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], n[10], problems,
+                lines);
     }
 
     /**

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -25,10 +26,11 @@ final class GroupCommit {
 
     private final Env env;
     private final ReentrantLock lock = new ReentrantLock();
-    private final Condition news = lock.newCondition();
+    /** What the library's thread waits for. The others are parked, each with its ticket. */
     private final Condition work = lock.newCondition();
     private final ArrayDeque<Ticket<?>> waiting = new ArrayDeque<>();
-    private boolean leading;
+    /** Set under the lock. */
+    private volatile boolean leading;
     private boolean serving;
     private boolean closed;
     /** Changes that the last leader found: so many are likely to come again. */
@@ -43,15 +45,21 @@ final class GroupCommit {
     /** A change and what came of it. */
     private static final class Ticket<T> {
         final WriteTxn.Change<T, ?> change;
+        /** Who gets the result, if nobody waits for it. */
         final CompletableFuture<T> future;
+        /** Who waits for it, and whether that thread may lead. */
+        final Thread waiter;
+        final boolean mayLead;
         T result;
         Throwable thrown;
-        /** Set under the lock. */
-        boolean ended;
+        /** The last thing that is written: result and exception can be read then. */
+        volatile boolean ended;
 
         Ticket(WriteTxn.Change<T, ?> change, CompletableFuture<T> future) {
             this.change = change;
             this.future = future;
+            waiter = future == null ? Thread.currentThread() : null;
+            mayLead = future == null && !Native.isVirtual() && Stack.isAmple();
         }
 
         void run(WriteTxn txn) {
@@ -62,8 +70,12 @@ final class GroupCommit {
             }
         }
 
+        /** After the end: wakes who waits. */
         void tell() {
-            if (future == null) {
+            if (waiter != null) {
+                if (waiter != Thread.currentThread()) {
+                    LockSupport.unpark(waiter);
+                }
                 return;
             }
             // Not on the thread that commits: what depends on it may take long.
@@ -83,27 +95,52 @@ final class GroupCommit {
     }
 
     <T, X extends Exception> T update(WriteTxn.Change<T, X> change) throws X {
-        Ticket<T> ticket = new Ticket<>(change, null);
         Stack.check();
-        boolean mayLead = !Native.isVirtual() && Stack.isAmple();
+        Ticket<T> ticket = new Ticket<>(change, null);
         lock.lock();
         try {
             env.handle();
-            add(ticket, !mayLead);
-            while (!ticket.ended) {
-                if (leading || !mayLead) {
-                    news.awaitUninterruptibly();
-                } else {
-                    lead();
-                }
-            }
+            add(ticket, !ticket.mayLead);
         } finally {
             lock.unlock();
+        }
+        while (!ticket.ended) {
+            if (ticket.mayLead && !leading) {
+                leadIfNobodyDoes(ticket);
+            } else {
+                await(ticket);
+            }
         }
         if (ticket.thrown != null) {
             GroupCommit.<X>rethrow(ticket.thrown);
         }
         return ticket.result;
+    }
+
+    private void leadIfNobodyDoes(Ticket<?> ticket) {
+        lock.lock();
+        try {
+            if (!leading && !ticket.ended) {
+                lead();
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /**
+     * Waits until the change is done, or until this thread can lead. Whoever ends a batch wakes the waiters of that batch
+     * and one of those that are left: nobody else has anything to do.
+     */
+    private void await(Ticket<?> ticket) {
+        boolean interrupted = false;
+        while (!ticket.ended && (leading || !ticket.mayLead)) {
+            LockSupport.park(this);
+            interrupted |= Thread.interrupted();
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     <T> CompletableFuture<T> updateAsync(WriteTxn.Change<T, ?> change) {
@@ -149,9 +186,7 @@ final class GroupCommit {
             while (true) {
                 if (!waiting.isEmpty() && !leading) {
                     lead();
-                } else if (leading) {
-                    news.awaitUninterruptibly();
-                } else if (closed || !idle()) {
+                } else if (closed && waiting.isEmpty() || !idle()) {
                     return;
                 }
             }
@@ -204,6 +239,10 @@ final class GroupCommit {
         } finally {
             lock.lock();
             end(batch, failed);
+            // Others may go on meanwhile.
+            lock.unlock();
+            batch.forEach(Ticket::tell);
+            lock.lock();
         }
     }
 
@@ -219,10 +258,14 @@ final class GroupCommit {
                 ticket.thrown = failed;
             }
             ticket.ended = true;
-            ticket.tell();
         }
         leading = false;
-        news.signalAll();
+        Ticket<?> next = waiting.peek();
+        if (next != null && next.mayLead) {
+            LockSupport.unpark(next.waiter);
+        } else if (next != null) {
+            work.signal();
+        }
     }
 
     /** Lets the threads that shared the last commit queue their next changes: they were woken just now. */
