@@ -2,7 +2,7 @@
 # node.sh DIR MAIN [ARGUMENT...]: a Cassandra node in a folder. Writes the configuration there if there is none, and runs
 # a main class on the node's class path: org.apache.cassandra.service.CassandraDaemon, or a test that starts the node
 # itself. The environment may say ADDRESS (127.0.0.1), SEED (the same), PORT (9042), HEAP (512m), JAVA17 (a JDK of 17),
-# SYNC, LOGGED, CLEANUP (the memtable's parameters), COMMITLOG (batch or periodic), RING_DELAY (1000 ms; a node that joins others needs more, or it joins before it knows their keyspaces).
+# SYNC, LOGGED, REDO_LOG, CLEANUP (the memtable's parameters), COMMITLOG (batch or periodic), RING_DELAY (1000 ms; a node that joins others needs more, or it joins before it knows their keyspaces).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$1
@@ -48,6 +48,7 @@ memtable:
         dir: $dir/zubilo
         sync: "${SYNC:-true}"
         commitlog: "${LOGGED:-false}"
+        redo_log: "${REDO_LOG:-1GiB}"
         cleanup_seconds: "${CLEANUP:-3600}"
 YAML
 fi

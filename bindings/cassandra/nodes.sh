@@ -4,9 +4,13 @@ mkdir -p "$work"
 declare -A pids=()
 export SEED=127.0.0.1 RING_DELAY=${RING_DELAY:-15000} HEAP=${HEAP:-600m}
 
-finish_nodes() {
+stop_nodes() {
     local pid
     for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+}
+
+finish_nodes() {
+    stop_nodes
     [ -n "${WORK:-}" ] || rm -rf "$work"
 }
 trap finish_nodes EXIT

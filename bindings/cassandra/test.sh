@@ -25,6 +25,18 @@ for seed in ${SEEDS:-$RANDOM}; do
     run "$work/cql$seed" zubilo.cassandra.CqlComparison "$seed" "${STATEMENTS:-3000}"
     run "$work/cql$seed" zubilo.cassandra.CqlComparison "$seed" "${STATEMENTS:-3000}" again
 done
+
+# set_log FOLDER LENGTH: another redo log for a node that has a store.
+set_log() {
+    sed -i "s/redo_log: .*/redo_log: \"$2\"/" "$1/cassandra.yaml"
+}
+seed=$RANDOM
+echo "the same, with redo logs that come and go"
+REDO_LOG=none run "$work/switched" zubilo.cassandra.CqlComparison "$seed" 700
+set_log "$work/switched" 64KiB
+run "$work/switched" zubilo.cassandra.CqlComparison "$seed" 700 again
+set_log "$work/switched" none
+run "$work/switched" zubilo.cassandra.CqlComparison $((seed + 1)) 700 again
 seed=$RANDOM
 echo "the same with sync: lazy and commitlog: true"
 export SYNC=lazy LOGGED=true

@@ -31,8 +31,21 @@ final class Store {
     private static final Logger LOGGER = LoggerFactory.getLogger(Store.class);
     private static final Map<Path, Store> OPEN = new HashMap<>();
 
-    /** How a store is opened. */
-    record Settings(Path folder, Durability durability, int pageSize) {}
+    /**
+     * How a store is opened.
+     *
+     * @param redoLog greatest length of the redo log in bytes; 0 for none
+     */
+    record Settings(Path folder, Durability durability, int pageSize, long redoLog) {
+        Settings normalized() {
+            return new Settings(folder.toAbsolutePath().normalize(), durability, pageSize, redoLog);
+        }
+
+        private Options options() {
+            // Nobody else may change the tables of a running node.
+            return new Options().durability(durability).pageSize(pageSize).redoLog(redoLog).exclusive(true).maxReaders(4096);
+        }
+    }
 
     final Env env;
     private final Settings settings;
@@ -45,17 +58,15 @@ final class Store {
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
-        // Nobody else may change the tables of a running node.
-        env = Env.open(settings.folder.resolve("node.zubilo"),
-                new Options().durability(settings.durability).pageSize(settings.pageSize).exclusive(true).maxReaders(4096));
+        env = Env.open(settings.folder.resolve("node.zubilo"), settings.options());
     }
 
     /** The store of these settings; opened at the first call. */
     static Store open(Settings settings) {
-        Settings wanted = new Settings(settings.folder.toAbsolutePath().normalize(), settings.durability, settings.pageSize);
+        Settings wanted = settings.normalized();
         synchronized (OPEN) {
             Store store = OPEN.computeIfAbsent(wanted.folder, folder -> new Store(wanted));
-            if (store.settings.durability != wanted.durability || store.settings.pageSize != wanted.pageSize) {
+            if (!store.settings.equals(wanted)) {
                 throw new IllegalStateException("two memtable configurations open " + wanted.folder + " with other settings; give each its own dir");
             }
             return store;

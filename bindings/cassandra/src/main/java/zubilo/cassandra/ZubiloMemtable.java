@@ -10,6 +10,7 @@ import java.util.concurrent.locks.Lock;
 import com.google.common.collect.Iterators;
 import com.google.common.util.concurrent.Striped;
 
+import org.apache.cassandra.config.DataStorageSpec;
 import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.DataRange;
@@ -100,6 +101,8 @@ public final class ZubiloMemtable extends AbstractMemtableWithCommitlog {
     /** Makes memtables of one configuration. */
     public static final class Factory implements Memtable.Factory {
         private static final int CLEANUP_SECONDS = 3600;
+        /** Takes a few seconds to replay when it is full; it is shorter while the store is small. */
+        private static final String REDO_LOG = "1GiB";
         private final Store.Settings settings;
         private final boolean commitLog;
         private final int cleanupSeconds;
@@ -119,7 +122,10 @@ public final class ZubiloMemtable extends AbstractMemtableWithCommitlog {
                 throw new ConfigurationException("commitlog is \"" + log + "\"; it can be \"true\" or \"false\"");
             }
             commitLog = Boolean.parseBoolean(log);
-            settings = new Store.Settings(path, durability, pageSize(parameters.remove("page_size")));
+            // A log is for commits that wait for the disk.
+            String redoLog = parameters.remove("redo_log");
+            settings = new Store.Settings(path, durability, pageSize(parameters.remove("page_size")),
+                    durability == Durability.SYNC ? redoLog(redoLog) : 0);
             cleanupSeconds = cleanupSeconds(parameters.remove("cleanup_seconds"));
         }
 
@@ -136,6 +142,22 @@ public final class ZubiloMemtable extends AbstractMemtableWithCommitlog {
                 // Said below.
             }
             throw new ConfigurationException("cleanup_seconds is \"" + text + "\"; it can be a number of seconds or \"never\"");
+        }
+
+        private static long redoLog(String text) {
+            if ("none".equals(text)) {
+                return 0;
+            }
+            long bytes = 0;
+            try {
+                bytes = new DataStorageSpec.LongBytesBound(Objects.requireNonNullElse(text, REDO_LOG)).toBytes();
+            } catch (IllegalArgumentException | ConfigurationException e) {
+                // Said below.
+            }
+            if (bytes < 64 << 10 || bytes > 1 << 30) {
+                throw new ConfigurationException("redo_log is \"" + text + "\"; it can be \"none\", or a length from 64KiB to 1GiB, as 64MiB");
+            }
+            return bytes;
         }
 
         private static int pageSize(String text) {

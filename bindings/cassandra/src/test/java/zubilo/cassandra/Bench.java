@@ -28,6 +28,10 @@ import org.apache.cassandra.tools.NodeProbe;
  *
  * <p>The stock table is flushed after each round and its compactions are waited for; what that takes is told apart.
  * Gets are done before that (the newest values are in the memtable) and after.
+ *
+ * <p>The bytes of a phase are those of /proc: pages that the nodes made dirty. Where the page cache has large folios, Linux
+ * counts all of a folio for one page. So where the stores of Zubilo lie on block devices of their own, what
+ * both devices were given is told, too, for the whole of the rounds: what is still in the page cache at their end included.
  */
 public final class Bench {
     private static final int THREADS = 16;
@@ -65,13 +69,17 @@ public final class Bench {
                     session.execute("CREATE TABLE bench." + table + " (k int PRIMARY KEY, v blob) WITH memtable = '" + table
                             + "' AND compression = {'enabled': false}");
                 }
+                long[] before = new long[TABLES.size()];
                 for (int round = 1 - WARM_UP; round <= rounds; round++) {
+                    if (round == 1) {
+                        before = bench.devices();
+                    }
                     for (String table : TABLES) {
                         bench.round(session, table, round);
                     }
                 }
+                bench.report(rounds, before, bench.devices());
             }
-            bench.report(rounds);
         });
     }
 
@@ -142,7 +150,34 @@ public final class Bench {
         return new Spent(seconds, bytes);
     }
 
-    private void report(int rounds) throws IOException {
+    /** Bytes that the devices below the folders of the tables were given, in the order of {@link #TABLES}; the page cache is written out. */
+    private long[] devices() throws IOException, InterruptedException {
+        long[] bytes = new long[TABLES.size()];
+        for (int node = 1; node <= processes.length; node++) {
+            Path home = folder.resolve("node" + node);
+            bytes[0] += device(home.resolve("data"));
+            bytes[1] += device(home.resolve("zubilo"));
+        }
+        return bytes;
+    }
+
+    private static long device(Path folder) throws IOException, InterruptedException {
+        if (new ProcessBuilder("sync", "-f", folder.toString()).inheritIO().start().waitFor() != 0) {
+            throw new IOException("cannot sync " + folder);
+        }
+        // The number of a device: the minor number is in bits 0 to 7 and 20 to 31, the major one in bits 8 to 19.
+        long number = (long) Files.getAttribute(folder, "unix:dev");
+        long minor = number & 0xff | number >> 12 & 0xfff00;
+        Path stat = Path.of("/sys/dev/block/" + (number >> 8 & 0xfff) + ":" + minor + "/stat");
+        return Files.exists(stat) ? 512 * Long.parseLong(Files.readString(stat).trim().split(" +")[6]) : 0;
+    }
+
+    private boolean haveOwnDevices() throws IOException {
+        Path home = folder.resolve("node1");
+        return !Files.getAttribute(home.resolve("data"), "unix:dev").equals(Files.getAttribute(home.resolve("zubilo"), "unix:dev"));
+    }
+
+    private void report(int rounds, long[] before, long[] after) throws IOException {
         System.out.printf("%d keys, %d rounds, %d threads; medians (least to most) of the rounds%n", keys, rounds, THREADS);
         figures.forEach((name, rows) -> {
             Map<String, String> cells = new LinkedHashMap<>();
@@ -153,6 +188,10 @@ public final class Bench {
             cells.put("a second", spread(rows.stream().mapToDouble(Figures::perSecond)));
             System.out.println(name + ": " + cells);
         });
+        for (int table = 0; haveOwnDevices() && table < TABLES.size(); table++) {
+            System.out.printf("%s put: %d bytes given to its device, all things included%n", TABLES.get(table),
+                    (after[table] - before[table]) / ((long) keys * rounds));
+        }
         for (int node = 1; node <= processes.length; node++) {
             Path home = folder.resolve("node" + node);
             System.out.printf("node %d: stock %.1f MB in SSTables and %.1f MB of commit log, zubilo %.1f MB; user data %.1f MB%n", node,

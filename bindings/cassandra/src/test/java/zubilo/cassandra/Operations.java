@@ -3,9 +3,12 @@ package zubilo.cassandra;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 
@@ -23,6 +26,7 @@ import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.dht.Range;
 import org.apache.cassandra.dht.Token;
 import org.apache.cassandra.db.rows.UnfilteredRowIterators;
+import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.exceptions.InvalidRequestException;
 import org.apache.cassandra.io.sstable.format.SSTableReader;
 import org.apache.cassandra.utils.FBUtilities;
@@ -43,6 +47,8 @@ public final class Operations {
             Node.start();
             Operations tests = new Operations();
             execute("CREATE KEYSPACE " + KEYSPACE + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+            create("anchor", "");
+            tests.parameters();
             tests.truncate(true);
             tests.truncate(false);
             tests.truncateBesideAReader(true);
@@ -76,8 +82,7 @@ public final class Operations {
     }
 
     private static Env env() {
-        Path folder = Path.of(DatabaseDescriptor.getNonLocalSystemKeyspacesDataFileLocations()[0]).toAbsolutePath().resolveSibling("zubilo");
-        return Store.open(new Store.Settings(folder, zubilo.Durability.SYNC, 4096)).env;
+        return memtable("anchor").generation().env;
     }
 
     /** The tables of the store that belong to one of Cassandra's. */
@@ -104,6 +109,16 @@ public final class Operations {
         }
     }
 
+    /** What Cassandra does after those who ask for it have their answer. */
+    private void eventually(BooleanSupplier yes, String otherwise) throws InterruptedException {
+        long end = System.nanoTime() + 60_000_000_000L;
+        while (!yes.getAsBoolean()) {
+            check(System.nanoTime() < end, otherwise);
+            Thread.sleep(20);
+        }
+        checks++;
+    }
+
     private void count(long expected, String cql) {
         long found = execute(cql).size();
         check(found == expected, cql + " gave " + found + " rows instead of " + expected);
@@ -117,6 +132,29 @@ public final class Operations {
 
     private static void create(String table, String with) {
         execute("CREATE TABLE %" + table + " (k int PRIMARY KEY, v text) WITH memtable = 'zubilo'" + with);
+    }
+
+    private void parameters() {
+        Path folder = Path.of(DatabaseDescriptor.getNonLocalSystemKeyspacesDataFileLocations()[0]).resolveSibling("other");
+        for (Map<String, String> good : List.of(Map.<String, String>of(), Map.of("redo_log", "none"), Map.of("redo_log", "1GiB", "sync", "true"),
+                Map.of("redo_log", "64KiB", "commitlog", "true"), Map.of("sync", "lazy", "cleanup_seconds", "never"))) {
+            Map<String, String> given = new HashMap<>(good);
+            given.put("dir", folder.toString());
+            ZubiloMemtable.Factory factory = ZubiloMemtable.factory(given);
+            check(given.isEmpty(), "parameters that were not taken: " + given);
+            given.putAll(good);
+            given.put("dir", folder.toString());
+            check(factory.equals(ZubiloMemtable.factory(given)), "equal parameters make equal factories");
+        }
+        for (Map<String, String> bad : List.of(Map.of("redo_log", "64"), Map.of("redo_log", "63KiB"), Map.of("redo_log", "2GiB"), Map.of("redo_log", ""),
+                Map.of("sync", "no"), Map.of("commitlog", "yes"), Map.of("cleanup_seconds", "-1"), Map.of("page_size", "5000"))) {
+            try {
+                ZubiloMemtable.factory(new HashMap<>(bad));
+                check(false, "not refused: " + bad);
+            } catch (ConfigurationException e) {
+                check(e.getMessage().startsWith(bad.keySet().iterator().next() + " is \""), "refused for another reason: " + e);
+            }
+        }
     }
 
     private void truncate(boolean snapshot) {
@@ -219,11 +257,7 @@ public final class Operations {
         create("indexed_later", "");
         fill("indexed_later", 100);
         execute("CREATE INDEX later ON %indexed_later (v) USING 'legacy_local_table'");
-        long end = System.nanoTime() + 60_000_000_000L;
-        while (!store("indexed_later").indexManager.getBuiltIndexNames().contains("later")) {
-            check(System.nanoTime() < end, "the index was not built");
-            Thread.sleep(50);
-        }
+        eventually(() -> store("indexed_later").indexManager.getBuiltIndexNames().contains("later"), "the index was not built");
         count(10, "SELECT * FROM %indexed_later WHERE v = 'value3'");
         execute("UPDATE %indexed_later SET v = 'value3' WHERE k = 1");
         count(11, "SELECT * FROM %indexed_later WHERE v = 'value3'");
@@ -250,14 +284,14 @@ public final class Operations {
         }
     }
 
-    private void otherMemtable() {
+    private void otherMemtable() throws InterruptedException {
         create("moved", "");
         fill("moved", 200);
         execute("ALTER TABLE %moved WITH memtable = 'stock'");
         store("moved").forceBlockingFlush(ColumnFamilyStore.FlushReason.USER_FORCED);
         check(!(store("moved").getTracker().getView().getCurrentMemtable() instanceof ZubiloMemtable), "the memtable has stayed");
         count(200, "SELECT * FROM %moved");
-        check(stored("moved").isEmpty(), "left in the store: " + stored("moved"));
+        eventually(() -> stored("moved").isEmpty(), "the old memtable's tables are left in the store");
         execute("UPDATE %moved SET v = 'stock' WHERE k = 5");
         execute("ALTER TABLE %moved WITH memtable = 'zubilo'");
         execute("UPDATE %moved SET v = 'again' WHERE k = 6");
@@ -434,11 +468,7 @@ public final class Operations {
         execute("ALTER TABLE %streamed WITH memtable = 'stock'");
         table.forceBlockingFlush(ColumnFamilyStore.FlushReason.USER_FORCED);
         check(table.getLiveSSTables().size() == 1, "SSTables of the table: " + table.getLiveSSTables());
-        long end = System.nanoTime() + 60_000_000_000L;
-        while (table.getDirectories().sstableLister(Directories.OnTxnErr.THROW).list().size() > 1) {
-            check(System.nanoTime() < end, "it was not removed");
-            Thread.sleep(50);
-        }
+        eventually(() -> table.getDirectories().sstableLister(Directories.OnTxnErr.THROW).list().size() == 1, "it was not removed");
         count(100, "SELECT * FROM %streamed");
         Streamed.removeAll(table);
         check(table.getDirectories().sstableLister(Directories.OnTxnErr.THROW).list().size() == 1, "the table's own was removed");
