@@ -40,14 +40,14 @@ pub enum Event {
         /// Events there were when it was called.
         upto: usize,
     },
-    /// A write that is durable by itself succeeded: the bytes of this range are on disk, as far as they were
-    /// written before the event of this index.
+    /// A write that is durable by itself, or a flush of a range, succeeded: the bytes of this range are on disk, as far
+    /// as they were written before the event of this index.
     SyncRange {
         /// Where.
         at: u64,
         /// How many bytes.
         len: u64,
-        /// Events there were after the write.
+        /// Events there were after the write, or when the flush was called.
         upto: usize,
     },
     /// A flush failed: what was not on disk may never get there.
@@ -461,6 +461,24 @@ unsafe impl DataFile for SimDisk {
             Ok(())
         };
         self.call(Call::Sync, work, |state| self.put(state, at, half))
+    }
+
+    fn sync_range(&self, at: u64, len: u64) -> io::Result<()> {
+        let upto = {
+            let mut state = self.state();
+            self.notice_map_writes(&mut state);
+            state.events.len()
+        };
+        let work = |state: &mut State| {
+            if state.flush_failed {
+                return Err(io::Error::other("an earlier flush has failed"));
+            }
+            if state.mistake != Some(Mistake::NotFlushed) {
+                state.events.push(Arc::new(Event::SyncRange { at, len, upto }));
+            }
+            Ok(())
+        };
+        self.call(Call::Sync, work, |_| ())
     }
 
     fn sync_directory(&self) -> io::Result<()> {

@@ -25,7 +25,7 @@ pub enum Planted {
 }
 
 /// A bug, and the workloads that can show it; none for damage of the medium.
-pub const HUNTS: [(Planted, &[&str]); 50] = [
+pub const HUNTS: [(Planted, &[&str]); 56] = [
     (Planted::Disk(Mistake::NotFlushed), &["sync-small"]),
     (Planted::Disk(Mistake::AcknowledgedEarly), &["sync-small"]),
     (Planted::Disk(Mistake::PagesNotFlushed), &["sync-spill"]),
@@ -73,6 +73,12 @@ pub const HUNTS: [(Planted, &[&str]); 50] = [
     (Planted::Engine(Bug::ChangesNotLogged), &["log-small"]),
     (Planted::Engine(Bug::UndoneChangesLogged), &["log-small", "log-tables"]),
     (Planted::Engine(Bug::GapInTheLog), &["log-mixed", "log-processes"]),
+    (Planted::Disk(Mistake::NotFlushed), &["lazy-small"]),
+    (Planted::Engine(Bug::EarlierRecordsNotFlushed), &["lazy-processes", "lazy-mixed"]),
+    (Planted::Engine(Bug::HopeTakenForLog), &["lazy-small", "lazy-laps"]),
+    (Planted::Engine(Bug::RingFlushNotWrapped), &["lazy-laps"]),
+    (Planted::Engine(Bug::RecordOfCopyTrusted), &["lazy-small", "lazy-exhaustive"]),
+    (Planted::Engine(Bug::OldMetasLeft), &["lazy-small"]),
     (Planted::Engine(Bug::OneFlushOnWeak), &["log-tables"]),
     (Planted::Engine(Bug::SteadyNotPinned), &["log-small"]),
     (Planted::Engine(Bug::SteadyOverwritten), &["log-small"]),

@@ -1,5 +1,7 @@
 //! The workloads: what sessions do, and on which kind of store.
 
+use std::time::Duration;
+
 use zubilo::{Durability, Geometry, Options, VerifyReads};
 
 /// What commits promise in a session.
@@ -10,6 +12,8 @@ pub enum Mode {
     /// Commits are weak until `sync`. Stands for `Lazy` too, whose thread calls the same checkpoint
     /// at moments of its own.
     NoSync,
+    /// Commits go to a redo log, which `sync` flushes, as the thread of `Lazy` does at moments of its own.
+    Lazy,
 }
 
 /// What happens in a session besides transactions.
@@ -413,7 +417,49 @@ fn log_plans() -> Vec<Plan> {
     ]
     .into_iter()
     .chain(ring_plans())
+    .chain(lazy_plans())
     .collect()
+}
+
+/// Lazy commits are records in a log that is flushed now and then, beside durable ones.
+fn lazy_plans() -> Vec<Plan> {
+    let small = Shape { keys: 60, ranges_one_in: 0, ..SMALL };
+    let wide = Shape { keys: 900, changes: 24, value: 300, tables: 1, ranges_one_in: 0, ..SMALL };
+    let base = |name, shape| Plan {
+        redo: 64 << 10,
+        sync_one_in: 6,
+        steps: 80,
+        ..plain(name, Mode::Lazy, shape)
+    };
+    let twist = |name, twist| Plan { twist, ..base(name, small) };
+    vec![
+        base("lazy-small", small),
+        Plan {
+            sync_one_in: 3,
+            steps: 14,
+            warm: 8,
+            states: 1500,
+            exhaustive: true,
+            ..base("lazy-exhaustive", Shape { changes: 4, ..small })
+        },
+        Plan { steps: 240, warm: 40, states: 200, ..base("lazy-laps", wide) },
+        Plan { writable: true, ..base("lazy-map", small) },
+        twist("lazy-mixed", Twist::Reopens),
+        twist("lazy-kills", Twist::Kills),
+        twist("lazy-interleaved", Twist::Interleaved),
+        twist("lazy-hostile", Twist::Hostile),
+        Plan { boot_hidden: true, ..twist("lazy-hidden", Twist::Hostile) },
+        Plan { lock_file: true, ..twist("lazy-processes", Twist::Processes) },
+        Plan { lock_file: true, ..twist("lazy-faults", Twist::Faults) },
+        Plan { redo: 512 << 10, sync_one_in: 15, ..base("lazy-grows", wide) },
+        Plan { switches: true, redo: 512 << 10, ..twist("lazy-switched", Twist::Reopens) },
+        Plan {
+            switches: true,
+            lock_file: true,
+            redo: 512 << 10,
+            ..twist("lazy-apart", Twist::Processes)
+        },
+    ]
 }
 
 /// The ring is exchanged for a longer one, given back and taken anew.
@@ -469,6 +515,11 @@ fn store_plans() -> Vec<Plan> {
             sync_one_in: 12,
             ..weak("stores-log", Shape { keys: 60, ..SMALL })
         },
+        Plan {
+            mode: Mode::Lazy,
+            redo: 64 << 10,
+            ..weak("stores-lazy", Shape { keys: 60, ..SMALL })
+        },
     ]
 }
 
@@ -478,6 +529,10 @@ impl Plan {
         let durability = match mode {
             Mode::Sync => Durability::Sync,
             Mode::NoSync => Durability::NoSync,
+            // The thread never comes to act.
+            Mode::Lazy => {
+                Durability::Lazy { sync_bytes: u64::MAX, sync_period: Duration::from_secs(1 << 20) }
+            }
         };
         let options = Options::new()
             .page_size(self.page_size)

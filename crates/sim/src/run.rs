@@ -84,8 +84,9 @@ fn loses_for_older_programs(image: &[u8], page_size: usize) -> bool {
     let metas: Vec<&[u8]> = metas.filter(whole).collect();
     let number = |meta: &&[u8]| meta[56..64].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
     // At 22: there is a log, and it has the record of this commit.
-    let of = |kind| metas.iter().filter(move |meta| meta[22] == kind).map(number);
-    of(3).max() > of(0).min() && of(0).min().is_some()
+    let of = |is: fn(u8) -> bool| metas.iter().filter(move |meta| is(meta[22])).map(number);
+    let (logged, without) = (of(|bits| bits & 2 != 0).max(), of(|bits| bits == 0).min());
+    logged > without && without.is_some()
 }
 
 /// Changes a disk before it is used: for planted bugs.

@@ -220,6 +220,15 @@ mod instead {
     }
 
     #[unsafe(no_mangle)]
+    unsafe extern "C" fn msync(at: *mut c_void, len: usize, flags: c_int) -> c_int {
+        if fails(Kind::Flush) {
+            return -1;
+        }
+        // SAFETY: see above.
+        unsafe { libc::syscall(libc::SYS_msync, at, len, flags) as c_int }
+    }
+
+    #[unsafe(no_mangle)]
     unsafe extern "C" fn fsync(fd: c_int) -> c_int {
         if fails(Kind::FlushDirectory) {
             return -1;
@@ -456,6 +465,9 @@ fn has_records(way: &Way) {
     // A durable commit whose pages are not on disk is in the log.
     let is_record = |value: &u8| {
         way.commit(&env, *value).expect("commit");
+        if way.durability != Durability::Sync {
+            env.sync().expect("sync");
+        }
         let info = env.info().expect("info");
         info.steady < info.newest
     };
@@ -473,6 +485,15 @@ fn durable_commits_in_a_redo_log() {
 #[test]
 fn durable_commits_in_a_redo_log_beside_a_writable_map() {
     let way = Way { log: true, writable_map: true, ..Way::new(Durability::Sync) };
+    has_records(&way);
+    assert!(each_call_fails(&way) > 200);
+}
+
+/// Their thread never comes to act: only what a caller asks for can fail.
+#[test]
+fn lazy_commits_in_a_redo_log() {
+    let (sync_bytes, sync_period) = (u64::MAX, Duration::from_secs(1 << 20));
+    let way = Way { log: true, ..Way::new(Durability::Lazy { sync_bytes, sync_period }) };
     has_records(&way);
     assert!(each_call_fails(&way) > 200);
 }

@@ -23,6 +23,14 @@ pub fn thread_and_call(line: &str) -> Option<(&str, &str)> {
     Some((thread, call.trim_start()))
 }
 
+/// A number; addresses are hexadecimal.
+fn parsed(text: &str) -> Option<i64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
 /// One call, whole or without its end.
 #[derive(Clone, Copy)]
 pub struct Call<'t>(pub &'t str);
@@ -36,13 +44,13 @@ impl Call<'_> {
     /// What it returned: -1 if it failed, none if the end of the line is missing.
     pub fn result(&self) -> Option<i64> {
         let (_, result) = self.0.rsplit_once(" = ")?;
-        Some(result.split(' ').next().unwrap_or_default().parse().unwrap_or(-1))
+        Some(result.split(' ').next().and_then(parsed).unwrap_or(-1))
     }
 
     /// Argument `n`, from 0, if it is a number and no bytes come before it.
     pub fn number(&self, n: usize) -> Option<i64> {
         let (_, arguments) = self.0.split_once('(')?;
-        arguments.split([',', ')']).nth(n)?.trim().parse().ok()
+        parsed(arguments.split([',', ')']).nth(n)?.trim())
     }
 
     /// The file that it works on.
@@ -94,5 +102,11 @@ mod tests {
         assert_eq!((call.paths(), call.result()), (vec!["a".into(), "b".into()], Some(-1)));
         let call = Call("mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_SHARED, 9, 0) = 0x7f12");
         assert_eq!((call.descriptor(), call.number(1)), (Some(9), Some(8192)));
+        assert_eq!(call.result(), Some(0x7f12));
+        let call = Call("msync(0x7f12, 4096, MS_SYNC) = 0");
+        assert_eq!(
+            (call.number(0), call.number(1), call.result()),
+            (Some(0x7f12), Some(4096), Some(0))
+        );
     }
 }

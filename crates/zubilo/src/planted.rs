@@ -93,6 +93,14 @@ pub enum Bug {
     OldRingNotFreed,
     /// Commits are logged while metas are in the file that name no log.
     OldMetasLeft,
+    /// A durable commit flushes its own record, but not those before it.
+    EarlierRecordsNotFlushed,
+    /// A commit counts as logged although no commit is on disk from which on all have records.
+    HopeTakenForLog,
+    /// A weak commit that is whole in a copy of the file is taken for one whose record is there.
+    RecordOfCopyTrusted,
+    /// Of records that lie at both ends of the ring those at its beginning are not flushed.
+    RingFlushNotWrapped,
 }
 
 #[cfg(feature = "planted")]

@@ -294,7 +294,11 @@ impl Session {
             env.close().map_err(|e| Failure::Misbehaved(format!("close: {e}")))?;
             self.disk.mark(Mark::Durable(newest));
         }
-        self.mode = if self.rng.one_in(2) { Mode::Sync } else { Mode::NoSync };
+        self.mode = match self.rng.index(2) {
+            0 => Mode::Sync,
+            _ if self.plan.mode == Mode::Lazy => [Mode::Lazy, Mode::NoSync][self.rng.index(2)],
+            _ => Mode::NoSync,
+        };
         self.env = Some(self.open_env(self.mode).map_err(corrupt("reopen"))?);
         let found = self.found()?;
         if found != newest {

@@ -34,6 +34,14 @@ impl Disk {
                 self.pending.retain(|p| p != write);
                 put(&mut self.durable, &events[*write], |_| true);
             }
+            Event::RangeFlushed(from, to, began) => {
+                let covers = |event: &Event| match event {
+                    Event::Write(at, bytes) => *from <= *at && at + bytes.len() as u64 <= *to,
+                    _ => false,
+                };
+                let done = self.pending.extract_if(.., |p| *p < *began && covers(&events[*p]));
+                done.for_each(|p| put(&mut self.durable, &events[p], |_| true));
+            }
             Event::Directory => self.exists = true,
             Event::Mark('T', n) => self.tried = *n,
             Event::Mark('D', n) => self.floor = *n,

@@ -8,7 +8,7 @@ use support::strace::{Call, thread_and_call};
 
 /// The calls that are recorded: all by which a file's contents, length and name change.
 pub(crate) const CALLS: &str = "openat,open,creat,close,lseek,pwrite64,pwritev,pwritev2,write,writev,\
-    ftruncate,truncate,fallocate,fdatasync,fsync,sync_file_range,mmap,copy_file_range,sendfile,\
+    ftruncate,truncate,fallocate,fdatasync,fsync,msync,sync_file_range,mmap,copy_file_range,sendfile,\
     splice,rename,renameat,renameat2,unlink,unlinkat";
 
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) enum Event {
     Grown(u64),
     /// A flush that covers what was written until the event of this number has ended.
     FlushEnd(usize),
+    /// A flush of a range that covers what was written there until the event of this number has ended.
+    RangeFlushed(u64, u64, usize),
     /// The write of this number has ended, and is on disk.
     WriteFlushed(usize),
     Directory,
@@ -31,6 +33,8 @@ pub(crate) struct Recording {
     /// It has a name.
     seen: bool,
     files: BTreeMap<i64, PathBuf>,
+    /// Maps of the store, by their addresses: where in the file each begins.
+    maps: BTreeMap<i64, u64>,
     /// Where calls without a place write.
     places: BTreeMap<i64, u64>,
     open: BTreeMap<String, (String, usize)>,
@@ -43,6 +47,7 @@ impl Recording {
             store: store.to_path_buf(),
             seen: false,
             files: BTreeMap::new(),
+            maps: BTreeMap::new(),
             places: BTreeMap::new(),
             open: BTreeMap::new(),
             events: Vec::new(),
@@ -91,7 +96,7 @@ impl Recording {
         }
     }
 
-    fn ended(&mut self, call: Call<'_>, at: usize) {
+    fn ended(&mut self, call: Call<'_>, began: usize) {
         let Some(result) = call.result() else { return };
         let name = call.name();
         if matches!(name, "openat" | "open" | "creat") {
@@ -111,6 +116,22 @@ impl Recording {
             assert!(!is_ours, "not foreseen: {name}");
             return;
         }
+        if name == "mmap" && call.descriptor().is_some_and(|fd| self.is_store(fd)) {
+            let from = call.number(5).expect("a place") as u64;
+            self.maps.insert(result, from);
+            return;
+        }
+        if name == "msync" {
+            // The newest map that begins before: maps are long, and do not lie over each other.
+            let (Some(at), Some(len)) = (call.number(0), call.number(1)) else { return };
+            let (start, from) = self.maps.range(..=at).next_back().expect("a map of the store");
+            let from = from + (at - start) as u64;
+            if result == 0 {
+                let to = (from + len as u64).next_multiple_of(4096);
+                self.events.push(Event::RangeFlushed(from, to, began));
+            }
+            return;
+        }
         let Some(fd) = call.number(0) else { return };
         let file = self.files.get(&fd).cloned().unwrap_or_default();
         let number = |n| call.number(n).expect("a number") as u64;
@@ -121,11 +142,11 @@ impl Recording {
                 self.events.push(Event::Directory);
             }
             "fdatasync" | "fsync" if self.is_store(fd) && result == 0 => {
-                self.events.push(Event::FlushEnd(at));
+                self.events.push(Event::FlushEnd(began));
             }
             "pwritev2" if self.is_store(fd) && call.0.contains("RWF_DSYNC") => {
                 assert_eq!(result, call.bytes().len() as i64, "not foreseen: a short write");
-                self.events.push(Event::WriteFlushed(at - 1));
+                self.events.push(Event::WriteFlushed(began - 1));
             }
             "ftruncate" if self.is_store(fd) && result == 0 => {
                 self.events.push(Event::Length(number(1)));

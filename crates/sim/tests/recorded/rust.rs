@@ -10,19 +10,21 @@ use zubilo::{Durability, Env, Error, Options, TableOptions, WriteTxn};
 use crate::Marks;
 use crate::disk::Disk;
 
-pub(crate) const MODES: [&str; 4] = ["sync", "log", "lazy", "nosync"];
+pub(crate) const MODES: [&str; 5] = ["sync", "log", "lazy", "lazy-log", "nosync"];
 pub(crate) const COMMITS: u64 = 70;
 const RING: u64 = 30;
 
 fn options(mode: &str) -> Options {
     let durability = match mode {
         "sync" | "log" => Durability::Sync,
-        "lazy" => Durability::Lazy { sync_bytes: 64 << 10, sync_period: Duration::from_millis(20) },
+        "lazy" | "lazy-log" => {
+            Durability::Lazy { sync_bytes: 64 << 10, sync_period: Duration::from_millis(20) }
+        }
         _ => Durability::NoSync,
     };
     // What goes through a map cannot be recorded.
     let options = Options::new().durability(durability).writable_map(false).dirty_limit(100 << 10);
-    if mode == "log" { options.redo_log(1 << 20) } else { options }
+    if mode.ends_with("log") { options.redo_log(1 << 20) } else { options }
 }
 
 fn value(n: u64) -> Vec<u8> {
@@ -82,7 +84,7 @@ pub(crate) fn live(dir: &Path, mode: &str, marks: &mut Marks) {
         txn.commit().expect("commit");
         let is_durable = matches!(mode, "sync" | "log");
         marks.say(if is_durable { 'D' } else { 'A' }, n);
-        if !is_durable && rng.one_in(8) {
+        if !is_durable && rng.one_in(if mode == "lazy-log" { 2 } else { 8 }) {
             env.sync().expect("sync");
             marks.say('D', n);
         }

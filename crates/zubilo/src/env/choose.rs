@@ -203,7 +203,8 @@ fn write_steady(
     (meta.trust, meta.digest, meta.opening) = (Trust::Steady, 0, open::by_chance(1) as u32);
     if let Some(redo) = &mut meta.redo {
         // The records that follow in the log are of commits that are given up: this seed fits none.
-        (redo.next.chain, redo.is_logged) = (open::by_chance(2), false);
+        redo.next.chain = open::by_chance(2);
+        (redo.is_logged, redo.has_unflushed) = (false, false);
     }
     metas::write(data, shared, kept, &meta)?;
     Ok(kept)

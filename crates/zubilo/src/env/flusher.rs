@@ -8,7 +8,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
@@ -24,8 +24,8 @@ mod model;
 
 /// What commits hand to the thread.
 pub(crate) struct Flusher {
-    /// Set once there is a thread.
-    bounds: OnceLock<(u64, Duration)>,
+    /// Bytes that wake the thread; 0 while there is none.
+    limit: AtomicU64,
     unsynced: AtomicU64,
     state: Mutex<State>,
     wake: Condvar,
@@ -40,6 +40,8 @@ pub(crate) struct Flusher {
 
 #[derive(Default)]
 struct State {
+    /// How long a commit waits at most.
+    period: Duration,
     /// When the oldest commit that is not steady was made.
     oldest: Option<Instant>,
     full: bool,
@@ -54,6 +56,9 @@ enum Turn {
     Stop,
 }
 
+/// Commits that are durable by their records in the redo log have their pages on disk after this time at the latest.
+pub(crate) const REDO_PERIOD: Duration = Duration::from_secs(60);
+
 /// A thread without work looks around this often at most.
 const LOOK_MIN: Duration = Duration::from_millis(100);
 
@@ -61,7 +66,7 @@ impl Flusher {
     pub(crate) fn new() -> Flusher {
         let state = Mutex::new(State::default());
         Flusher {
-            bounds: OnceLock::new(),
+            limit: AtomicU64::new(0),
             unsynced: AtomicU64::new(0),
             state,
             wake: Condvar::new(),
@@ -80,26 +85,45 @@ impl Flusher {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Bytes of commits that wake the thread.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// From now on the thread goes by these bounds. True if there was none before.
+    fn set_bounds(&self, (limit, period): (u64, Duration)) -> bool {
+        self.lock().period = period;
+        let before = self.limit.swap(limit.max(1), Ordering::SeqCst);
+        // What waits may be due already.
+        self.wake.notify_one();
+        before == 0
+    }
+
     /// A weak commit of `bytes` was made.
     pub(crate) fn committed(&self, bytes: u64) {
-        let Some(&(limit, _)) = self.bounds.get() else { return };
+        let limit = self.limit();
+        if limit == 0 {
+            return;
+        }
         // Released, as the commit was published before: who sets the sum back sees that commit.
         let before = self.unsynced.fetch_add(bytes, Ordering::AcqRel);
         // The thread sleeps until the period ends; it is woken for the first and the last byte.
-        if before == 0 || (before < limit && before + bytes >= limit) {
+        let is_full = before.saturating_add(bytes) >= limit;
+        if before == 0 || before < limit && is_full {
             let mut state = self.lock();
             state.oldest.get_or_insert_with(Instant::now);
-            state.full |= before + bytes >= limit;
+            state.full |= is_full;
             self.wake.notify_one();
         }
     }
 
-    fn wait(&self, period: Duration) -> Turn {
+    fn wait(&self) -> Turn {
         let mut state = self.lock();
         loop {
             if state.stop {
                 return Turn::Stop;
             }
+            let period = state.period;
             let due = state.oldest.map(|t| period.saturating_sub(t.elapsed()));
             if state.full || due.is_some_and(|d| d.is_zero()) {
                 state.full = false;
@@ -136,15 +160,17 @@ impl Flusher {
     }
 }
 
-/// Starts the thread of a store, unless it has one.
+/// Starts the thread of a store; one that it has goes by the new bounds.
 pub(crate) fn start(env: &Arc<EnvInner>, bounds: (u64, Duration)) -> Result<Option<Thread>> {
-    if env.flusher.bounds.get().is_some() {
+    if !env.flusher.set_bounds(bounds) {
         return Ok(None);
     }
     let own = Arc::clone(env);
-    let spawned = platform::spawn(c"zubilo-flusher", move || flush_until_stopped(&own, bounds.1));
-    let thread = spawned.map_err(Error::io("start the flusher's thread"))?;
-    env.flusher.bounds.get_or_init(|| bounds);
+    let spawned = platform::spawn(c"zubilo-flusher", move || flush_until_stopped(&own));
+    let thread = spawned.map_err(|error| {
+        env.flusher.limit.store(0, Ordering::SeqCst);
+        Error::io("start the flusher's thread")(error)
+    })?;
     remember(env);
     Ok(Some(thread))
 }
@@ -188,11 +214,36 @@ extern "C" fn flush_at_exit() {
     }
 }
 
-fn flush_until_stopped(env: &EnvInner, period: Duration) {
+/// What the thread knows of the redo log.
+#[derive(Default)]
+struct RingTurns {
+    /// The newest commit whose record it has flushed.
+    flushed: u64,
+    /// Since when the ring alone was flushed, and no page.
+    since: Option<Instant>,
+}
+
+impl RingTurns {
+    /// Makes the newest commit durable: by its record, as long as that will do.
+    fn make_durable(&mut self, env: &EnvInner) -> Result<()> {
+        let newest = env.shared.newest();
+        let is_old = self.since.is_some_and(|since| since.elapsed() >= REDO_PERIOD);
+        if !is_old && (newest == self.flushed || env.flush_ring()?) {
+            self.flushed = newest;
+            self.since.get_or_insert_with(Instant::now);
+            return Ok(());
+        }
+        self.since = None;
+        checkpoint::checkpoint(env)
+    }
+}
+
+fn flush_until_stopped(env: &EnvInner) {
     // What was newest at the last look, and the last failure that was reported.
     let (mut seen, mut reported) = (0, String::new());
+    let mut ring = RingTurns::default();
     loop {
-        match env.flusher.wait(period) {
+        match env.flusher.wait() {
             Turn::Stop => return,
             _ if env.flusher.in_turns.load(Ordering::SeqCst) => {
                 env.flusher.left.store(true, Ordering::SeqCst);
@@ -208,7 +259,7 @@ fn flush_until_stopped(env: &EnvInner, period: Duration) {
                 }
             }
         }
-        match checkpoint::checkpoint(env) {
+        match ring.make_durable(env) {
             Ok(()) => {
                 if env.flusher.failed.swap(false, Ordering::SeqCst) {
                     env.log(Level::Warn, format_args!("checkpoints succeed again"));

@@ -51,6 +51,7 @@ const _: () = assert!(AUTHENTICATOR_SIZE <= REDO_SIZE);
 /// Bits of the byte that says whether there is a redo log.
 const HAS_REDO: u8 = 1;
 const IS_LOGGED: u8 = 2;
+const HAS_UNFLUSHED: u8 = 4;
 
 pub(crate) type Page = [u8; META_SIZE];
 
@@ -134,6 +135,8 @@ pub(crate) struct RedoLog {
     pub(crate) next: Place,
     /// The record of this commit is in the log, after those of all commits since one that is on disk.
     pub(crate) is_logged: bool,
+    /// Records up to here may be in the kernel only.
+    pub(crate) has_unflushed: bool,
 }
 
 impl RedoLog {
@@ -143,16 +146,16 @@ impl RedoLog {
 
     fn of_words(flags: u8, [first, bytes, birth, pos, chain]: [u64; 5]) -> Option<RedoLog> {
         let next = Place { pos, chain };
-        let is_logged = flags & IS_LOGGED != 0;
-        (flags & HAS_REDO != 0).then_some(RedoLog { first, bytes, birth, next, is_logged })
+        let (is_logged, has_unflushed) = (flags & IS_LOGGED != 0, flags & HAS_UNFLUSHED != 0);
+        let log = RedoLog { first, bytes, birth, next, is_logged, has_unflushed };
+        (flags & HAS_REDO != 0).then_some(log)
     }
 
     fn flags(redo: Option<&RedoLog>) -> u8 {
-        match redo {
-            None => 0,
-            Some(redo) if redo.is_logged => HAS_REDO | IS_LOGGED,
-            Some(_) => HAS_REDO,
-        }
+        redo.map_or(0, |redo| {
+            let bit = |is_set, bit| if is_set { bit } else { 0 };
+            HAS_REDO | bit(redo.is_logged, IS_LOGGED) | bit(redo.has_unflushed, HAS_UNFLUSHED)
+        })
     }
 }
 
@@ -549,15 +552,17 @@ mod tests {
         assert_eq!(Meta::decode(meta.encode().as_slice()), Ok(meta.clone()));
         meta.log.tail = vec![0xab; TAIL_MAX];
         assert_eq!(Meta::decode(meta.encode().as_slice()), Ok(meta.clone()));
-        for is_logged in [false, true] {
-            meta.redo = Some(RedoLog { is_logged, ..redo_log() });
+        for (is_logged, has_unflushed) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
+            meta.redo = Some(RedoLog { is_logged, has_unflushed, ..redo_log() });
             assert_eq!(Meta::decode(meta.encode().as_slice()), Ok(meta.clone()));
         }
     }
 
     fn redo_log() -> RedoLog {
         let next = Place { pos: u64::MAX, chain: 0xaaaa_bbbb_cccc_dddd };
-        RedoLog { first: 5, bytes: 8192, birth: 3, next, is_logged: true }
+        RedoLog { first: 5, bytes: 8192, birth: 3, next, is_logged: true, has_unflushed: false }
     }
 
     #[test]

@@ -103,6 +103,8 @@ pub(crate) struct WriterState {
     pub(crate) pins: Vec<u64>,
     /// Of the redo log that was born with this commit the bytes from this place on are needed, or fewer.
     pub(crate) redo_start: (u64, u64),
+    /// All commits after this one have their records in the redo log. Earlier ones may have, too.
+    pub(crate) redo_since: u64,
     /// The redo log that was born with this commit could not be made longer.
     pub(crate) redo_stays: u64,
 }
@@ -234,7 +236,7 @@ impl EnvInner {
     /// Makes everything committed so far durable.
     pub(crate) fn sync(&self) -> Result<()> {
         self.check_alive()?;
-        checkpoint::checkpoint(self)
+        if self.flush_ring()? { Ok(()) } else { checkpoint::checkpoint(self) }
     }
 
     /// At the end: should nobody change the file until the next open, what the lock file knows is about

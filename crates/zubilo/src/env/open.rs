@@ -259,7 +259,8 @@ pub(super) fn bring_up(
         false => m.txn <= steady_max && rule.is_steady(m),
     };
     fill_lock_file(shared, &metas, (*slot, meta), is_steady);
-    if !new && (doubt || boot_id == [0; 16]) && !has(Bug::AttemptsForgotten) {
+    let unsure = doubt || boot_id == [0; 16] || records_may_miss(data, meta);
+    if !new && unsure && !has(Bug::AttemptsForgotten) {
         // Nobody knows of the attempts at the next commit. What the lock file says of them on this boot stays.
         shared.word(Word::Attempt).store(meta.txn + 1, Ordering::SeqCst);
     }
@@ -281,6 +282,14 @@ struct Standing {
     replaced: bool,
     /// Nobody has changed the file since the last user ended.
     untouched: bool,
+}
+
+/// Whether this is a weak commit that was found whole in a copy of its file, where records before it may not be. The next
+/// one is flushed then, and does not lean on them.
+fn records_may_miss(data: &dyn DataFile, meta: &Meta) -> bool {
+    let has_unflushed = meta.redo.is_some_and(|log| log.has_unflushed);
+    let is_copied = meta.trust == Trust::Weak && !is_at_home(data, meta);
+    has_unflushed && is_copied && !has(Bug::RecordOfCopyTrusted)
 }
 
 /// Compares what the users before have left in the lock file with the data file, as the first user. From then on

@@ -608,6 +608,10 @@ impl Options {
     /// times as fast and write a fifth. After a power cut the next open makes the commits anew that are in the
     /// log only, which takes about as long as they took without their flushes.
     ///
+    /// Commits of [`Durability::Lazy`] go to the log too. Within the bounds of that mode, and at each
+    /// [`Env::sync`](crate::Env::sync), only the log is flushed; their pages follow when half of the log is used, or after a
+    /// minute. The bound by bytes counts what was appended.
+    ///
     /// The number is the greatest length of the log, 64 KiB to 1 GiB; 8 MiB is a good one. It begins short and grows with
     /// the store. A longer log means fewer writes and a longer open after a power cut.
     /// The store gets its log with the next durable commit and keeps it when it is closed. Handles that say nothing of a log
@@ -615,7 +619,7 @@ impl Options {
     /// that write to one store in turn should say the same.
     ///
     /// What to know: such a store has version 3 of the file format. After a power cut it cannot be opened
-    /// for reading only before somebody has opened it for writing. [`Env::set_lazy`](crate::Env::set_lazy) is refused.
+    /// for reading only before somebody has opened it for writing.
     /// Handles without a lock file append nothing.
     /// With [`Options::writable_map`] the pages of such commits are stored through the map.
     ///

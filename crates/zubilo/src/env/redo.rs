@@ -7,6 +7,7 @@
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering as StdOrdering;
+use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::num::PageNo;
@@ -15,7 +16,8 @@ use crate::redo::{HEADER, Records, parts, seal};
 
 use super::log::Level;
 use super::meta::{Meta, RedoLog};
-use super::{EnvInner, WriterState, checkpoint, metas};
+use super::options::Durability;
+use super::{EnvInner, WriterState, checkpoint, facade, metas};
 
 /// Least and greatest length of a ring.
 pub(crate) const RING_MIN: u64 = 64 << 10;
@@ -41,6 +43,8 @@ impl EnvInner {
             // Its records would be readable.
             _ if self.decrypting.is_some() => 0,
             None | Some(0) => 0,
+            // Nothing is promised.
+            _ if options.durability == Durability::NoSync => 0,
             Some(bytes) => bytes.clamp(RING_MIN, RING_MAX).next_multiple_of(1 << self.shift),
         }
     }
@@ -90,24 +94,103 @@ impl EnvInner {
     /// A record of so many bytes was appended. The thread makes the oldest part of the ring needless in time,
     /// whatever part of its greatest length the ring has.
     pub(crate) fn ring_filled(&self, log: &RedoLog, bytes: u64) {
-        let part = u128::from(bytes) * u128::from(self.redo_max()) / u128::from(log.bytes.max(1));
-        self.flusher.committed(u64::try_from(part).unwrap_or(u64::MAX));
+        let part = |whole: u64| {
+            let part = u128::from(bytes) * u128::from(whole) / u128::from(log.bytes.max(1));
+            u64::try_from(part).unwrap_or(u64::MAX)
+        };
+        self.flusher.committed(match self.flusher.limit() {
+            _ if self.is_sync() => part(self.redo_max()),
+            // By time alone.
+            u64::MAX => bytes,
+            // It is woken by each quarter of the ring.
+            limit => part(limit.saturating_mul(4)).clamp(bytes, limit.max(bytes)),
+        });
     }
 
     /// Completes a record, [`HEADER`] bytes before its payload. Gives the log after it.
     pub(crate) fn seal_record(&self, log: &RedoLog, txn: u64, record: &mut [u8]) -> RedoLog {
         let next = seal(record, log.next, txn, self.opening);
-        RedoLog { next, is_logged: true, ..*log }
+        RedoLog { next, has_unflushed: !self.is_sync(), ..*log }
     }
 
-    /// Appends a record, and returns when it is on disk.
-    pub(crate) fn append_record(&self, log: &RedoLog, record: &[u8]) -> Result<()> {
-        self.write_ring(log, log.next.pos, record, !has(Bug::RecordNotFlushed))
+    /// Appends a record. If records are to be flushed, from a place on, it returns when they are on disk.
+    pub(crate) fn append_record(
+        &self,
+        log: &RedoLog,
+        record: &[u8],
+        flush_from: Option<u64>,
+    ) -> Result<()> {
+        let at = log.next.pos;
+        let is_weak = flush_from.is_none();
+        let flush_from = flush_from.filter(|_| !has(Bug::RecordNotFlushed));
+        if let Err(error) = self.write_ring(log, at, record, flush_from == Some(at)) {
+            if is_weak {
+                // It may be whole.
+                self.void_record(log)?;
+            }
+            return Err(error);
+        }
+        match flush_from {
+            Some(from) if from != at => {
+                self.flush_records(log, from, at.wrapping_add(record.len() as u64))
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// The commit of a record that was appended has failed: no open is to find it.
+    /// Makes durable what lies in the ring from one place to before another.
+    fn flush_records(&self, log: &RedoLog, from: u64, to: u64) -> Result<()> {
+        let start = Instant::now();
+        let count = if has(Bug::RingFlushNotWrapped) { 1 } else { 2 };
+        for part in parts(from, to.wrapping_sub(from), log.bytes).into_iter().take(count) {
+            if !part.is_empty() {
+                let at = (log.first << self.shift) + part.start;
+                let flushed = self.data.sync_range(at, part.end - part.start);
+                flushed.map_err(|source| self.lost_records(source, "flush the redo log of"))?;
+            }
+        }
+        self.count_flush(start);
+        facade::flush(self, start);
+        Ok(())
+    }
+
+    /// Makes the newest commit durable by its record: no page is flushed. False if that is not in the log, or if
+    /// the ring is half full, so that a checkpoint is due.
+    pub(crate) fn flush_ring(&self) -> Result<bool> {
+        if self.redo_max() == 0 || self.is_sync() {
+            return Ok(false);
+        }
+        self.check_writable()?;
+        let (newest, steady) = {
+            let _lock = checkpoint::MetaLock::take(&self.shared)?;
+            let newest = metas::load(self.data.as_ref(), &self.shared, self.shift)?;
+            (newest, metas::steady_meta(self.data.as_ref(), &self.shared, self.shift))
+        };
+        // In a copy of the file a weak commit can be whole and its record missing. The commit after it is flushed.
+        let is_known = newest.opening == self.opening || has(Bug::RecordOfCopyTrusted);
+        let log = newest.redo.filter(|log| log.is_logged && is_known);
+        let (Some(log), Some(start)) = (log, steady.and_then(|meta| meta.redo)) else {
+            return Ok(false);
+        };
+        let used = log.next.pos.wrapping_sub(start.next.pos);
+        if start.birth != log.birth || used > log.bytes / 2 {
+            return Ok(false);
+        }
+        self.flush_records(&log, start.next.pos, log.next.pos)?;
+        Ok(true)
+    }
+
+    /// The commit of a record that was appended has failed: no open is to find it. If that cannot be had, a store of
+    /// durable commits is poisoned. Else nothing but the failed commit is at stake, and the next one, which is made in
+    /// pages and flushed, as its number was tried before, ends the log before the record.
     pub(crate) fn void_record(&self, log: &RedoLog) -> Result<()> {
-        self.write_ring(log, log.next.pos, &[0; HEADER], true)
+        match self.is_sync() {
+            true => self.write_ring(log, log.next.pos, &[0; HEADER], true),
+            false => {
+                let _ = self.write_ring(log, log.next.pos, &[0; HEADER], false);
+                Ok(())
+            }
+        }
     }
 
     /// A failure may be that of a flush.
@@ -125,14 +208,20 @@ impl EnvInner {
                 true => self.data.write_durably(at, bufs),
                 false => self.data.write_at(at, bufs),
             };
-            written.map_err(|source| {
-                self.poison();
-                let what = "the redo log cannot be written, nothing more is committed";
-                self.log(Level::Error, format_args!("{what}: {source}"));
-                Error::io_at("write the redo log of", self.data.path())(source)
+            written.map_err(|source| match durably {
+                true => self.lost_records(source, "write the redo log of"),
+                false => Error::io_at("write the redo log of", self.data.path())(source),
             })?;
         }
         Ok(())
+    }
+
+    /// Nobody knows what of the log is on disk.
+    fn lost_records(&self, source: std::io::Error, what: &'static str) -> Error {
+        self.poison();
+        let consequence = "the redo log cannot be written, nothing more is committed";
+        self.log(Level::Error, format_args!("{consequence}: {source}"));
+        Error::io_at(what, self.data.path())(source)
     }
 
     /// Whether each meta in the file names a log, which programs that know none refuse. They would take an older one
@@ -143,27 +232,28 @@ impl EnvInner {
             || metas::all(self.data.as_ref(), self.shift, |meta| meta.redo.is_some())
     }
 
-    /// Whether a record of so many bytes can be written without touching one that an open may need.
-    pub(crate) fn has_room(&self, state: &mut WriterState, log: &RedoLog, bytes: u64) -> bool {
-        if bytes > log.bytes / RECORD_PART {
-            return false;
-        }
+    /// Whether a record of so many bytes can be written without touching one that an open may need; none if the ring
+    /// is not that of the steady point.
+    pub(crate) fn has_room(
+        &self,
+        state: &mut WriterState,
+        log: &RedoLog,
+        bytes: u64,
+    ) -> Option<bool> {
+        let is_short = bytes <= log.bytes / RECORD_PART;
         let end = log.next.pos.wrapping_add(bytes);
         let fits = |start: u64| end.wrapping_sub(start) <= log.bytes;
         let (birth, start) = state.redo_start;
         if birth == log.birth && fits(start) {
-            return true;
+            return Some(is_short);
         }
         let needed = match has(Bug::RingFreedTooEarly) {
             true => Some(state.meta.clone()),
             false => metas::steady_meta(self.data.as_ref(), &self.shared, self.shift),
         };
-        let Some(needed) = needed.and_then(|meta| meta.redo).filter(|r| r.birth == log.birth)
-        else {
-            return false;
-        };
+        let needed = needed?.redo.filter(|needed| needed.birth == log.birth)?;
         state.redo_start = (log.birth, needed.next.pos);
-        fits(needed.next.pos)
+        Some(is_short && fits(needed.next.pos))
     }
 }
 

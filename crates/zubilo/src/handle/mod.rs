@@ -292,15 +292,18 @@ impl Env {
 
     /// Makes everything committed so far durable. Waits for the disk, not for transactions.
     pub fn sync(&self) -> Result<()> {
-        let here = self.here()?;
-        here.inner.check_alive()?;
-        checkpoint::checkpoint(&here.inner)
+        self.here()?.inner.sync()
     }
 
     /// Makes what is committed durable and closes this handle. Dropping the last handle does the
     /// same but cannot report an error.
     pub fn close(self) -> Result<()> {
-        if self.inner.options.read_only { Ok(()) } else { self.sync() }
+        if self.inner.options.read_only {
+            return Ok(());
+        }
+        let here = self.here()?;
+        here.inner.check_alive()?;
+        checkpoint::checkpoint(&here.inner)
     }
 
     /// Closes this handle; if it is the last one, without making weak commits durable first.
@@ -350,13 +353,14 @@ impl Env {
     pub fn set_lazy(&self, lazy: bool) -> Result<()> {
         let here = self.here()?;
         here.inner.check_writable()?;
-        if lazy && here.inner.redo_max() > 0 {
-            return Err(Error::Invalid(
-                "the thread that flushes serves the redo log: open the store lazily",
-            ));
-        }
-        if lazy {
+        let is_lazy = matches!(here.inner.options.durability, Durability::Lazy { .. });
+        if lazy && !is_lazy {
             here.owner.start_flusher(Durability::LAZY_BOUNDS)?;
+        } else if !lazy && here.inner.lazy_now.load(Ordering::Relaxed) && here.inner.redo_max() > 0
+        {
+            // The thread will wait for the redo log to fill.
+            here.inner.flush_ring()?;
+            here.owner.start_redo_flusher()?;
         }
         here.inner.lazy_now.store(lazy, Ordering::Relaxed);
         Ok(())

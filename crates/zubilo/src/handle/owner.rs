@@ -17,9 +17,6 @@ use crate::txn::group::GroupQueue;
 use super::heirs;
 use super::later::{Later, Update};
 
-/// Commits that are in the redo log are durable; their pages follow after this time at the latest.
-const REDO_PERIOD: Duration = Duration::from_secs(60);
-
 /// Dropped with the last handle: ends the threads, and makes weak commits durable unless asked not
 /// to.
 pub(super) struct Owner {
@@ -75,16 +72,16 @@ impl Owner {
         update
     }
 
-    /// Where commits go to the redo log, a thread makes its oldest part needless before it is full.
+    /// Where durable commits go to the redo log, a thread makes its oldest part needless before it is full.
     pub(super) fn start_redo_flusher(&self) -> Result<()> {
         if self.env.options.durability == Durability::Sync && self.env.redo_max() > 0 {
             // Half of the ring is left for the commits that are made while the flush is under way.
-            self.start_flusher((self.env.redo_max() / 2, REDO_PERIOD))?;
+            self.start_flusher((self.env.redo_max() / 2, flusher::REDO_PERIOD))?;
         }
         Ok(())
     }
 
-    /// Starts the flusher's thread unless there is one.
+    /// Starts the flusher's thread; one that there is goes by the new bounds.
     pub(super) fn start_flusher(&self, bounds: (u64, Duration)) -> Result<()> {
         let mut threads = self.lock();
         threads.extend(flusher::start(&self.env, bounds)?);

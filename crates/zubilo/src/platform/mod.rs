@@ -148,6 +148,12 @@ pub unsafe trait DataFile: Send + Sync {
         self.sync_data()
     }
 
+    /// Makes durable what was written to a range, if not more. Nothing in it may depend on a length that the file has
+    /// not had since a flush. Failures are as those of [`sync_data`](Self::sync_data).
+    fn sync_range(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        self.sync_data()
+    }
+
     /// Makes the entry of this file in its directory durable.
     fn sync_directory(&self) -> io::Result<()>;
 

@@ -151,7 +151,8 @@ impl WriteTxn {
         // Without a record the log goes on from another seed, whatever lies at its place.
         let salted = |log: RedoLog| {
             let chain = reseed(log.next.chain, meta.txn, meta.opening);
-            RedoLog { next: Place { chain, ..log.next }, is_logged: false, ..log }
+            let next = Place { chain, ..log.next };
+            RedoLog { next, is_logged: false, has_unflushed: false, ..log }
         };
         meta.redo = self.replayed().or(meta.redo.map(salted));
         Ok(meta)
@@ -163,7 +164,7 @@ struct Settled<'t> {
     txn: &'t mut WriteTxn,
     /// How many places they need.
     pages: u64,
-    /// The redo log that the commit is appended to. It is durable with that, and nothing else is flushed.
+    /// The redo log that the commit is appended to. Nothing else of it is flushed.
     log: Option<RedoLog>,
 }
 
@@ -248,7 +249,8 @@ impl<'t> Written<'t> {
         if let Some(Extent { first, count }) = ring {
             let next = Place { pos: 0, chain: reseed(meta.txn, meta.txn, meta.opening) };
             let (bytes, birth) = (count << txn.env.shift, meta.txn);
-            meta.redo = Some(RedoLog { first, bytes, birth, next, is_logged: false });
+            let (is_logged, has_unflushed) = (false, false);
+            meta.redo = Some(RedoLog { first, bytes, birth, next, is_logged, has_unflushed });
         }
         let log_pages = txn.space.log_commit(&mut meta, allocated, released)?;
         meta.digest = digest.map_or(0, |sum| digest_of(txn.env.data.as_ref(), sum));
@@ -305,11 +307,9 @@ impl Logged<'_> {
             bytes = record.len() as u64;
             let next = txn.env.seal_record(&log, meta.txn, &mut record);
             if !has(Bug::RecordAfterMeta) {
-                txn.env.append_record(&log, &record)?;
+                txn.append_record(&log, &record)?;
             }
             meta.redo = Some(next);
-            txn.clock.lap(Part::Flush);
-            txn.clock.report.flushes += 1;
         }
         let (env, clock) = (&txn.env, &mut txn.clock);
         meta.trust = match (sync, one_flush) {
@@ -332,12 +332,12 @@ impl Logged<'_> {
         }
         published?;
         if let Some(log) = log.filter(|_| has(Bug::RecordAfterMeta)) {
-            env.append_record(&log, &record)?;
+            env.append_record(&log, &record, Some(log.next.pos))?;
         }
-        let number = meta.txn;
+        let (number, is_record) = (meta.txn, log.is_some());
         env.geometry_pending.store(false, std::sync::atomic::Ordering::Relaxed);
         let (geometry, end) = (meta.geometry, meta.end);
-        txn.space.committed(meta, scattered)?;
+        txn.space.committed(meta, scattered, is_record)?;
         if sync {
             // The commit stands; a file that stays too long is no reason to fail it.
             let _ = env.cut_tail(&geometry, end, false);

@@ -15,6 +15,7 @@ use crate::planted::{Bug, has};
 use crate::redo::{HEADER, Op, Ops, Record, put_op};
 
 use super::catalogue::TableRef;
+use super::commit_times::Part;
 use super::options::needs_comparator;
 use super::table::bounds_of;
 use super::write::WriteTxn;
@@ -165,30 +166,45 @@ impl WriteTxn {
     }
 
     /// The log that the commit is to be appended to: if its record says all, is much shorter than its `pages`,
-    /// finds room, and follows a commit that is in the log or on disk.
+    /// and finds room. A durable one must follow a commit that is in the log or on disk. One that may be lost need
+    /// not: it counts as logged when a commit is on disk from which on all have records.
     pub(super) fn log_to_append(&mut self, pages: u64) -> Result<Option<RedoLog>> {
         let Some(record) = self.notes.complete() else { return Ok(None) };
         let len = record.len() as u64;
         let extras = self.space.has_changes() || !self.ws.spilled().is_empty();
-        if extras
-            || !self.env.is_sync()
-            || self.is_hard_to_judge()
-            || len * 2 > pages << self.env.shift
-        {
+        if extras || self.is_hard_to_judge() || len * 2 > pages << self.env.shift {
             return Ok(None);
         }
         let Some(log) = self.space.meta()?.redo else { return Ok(None) };
-        let on_disk = self.env.steady() == self.base.txn;
-        let follows = log.is_logged || on_disk || has(Bug::GapInTheLog);
-        if !follows || !log.is_logged && !self.env.names_log_everywhere() {
+        let follows = log.is_logged
+            || self.env.steady() >= self.space.logged_since()?
+            || has(Bug::GapInTheLog);
+        let may_append = follows || !self.env.is_sync();
+        if !may_append || !log.is_logged && !self.env.names_log_everywhere() {
             return Ok(None);
         }
-        let has_room = self.space.has_room_for_record(&log, len)?;
+        let Some(has_room) = self.space.has_room_for_record(&log, len)? else { return Ok(None) };
         if !self.space.ring_stays(&log) {
             let store = self.space.extent_of_store()?;
             self.notes.needs_ring = self.env.longer_ring(&log, len, has_room, store);
         }
+        let log = RedoLog { is_logged: follows || has(Bug::HopeTakenForLog), ..log };
         Ok((has_room && self.notes.needs_ring.is_none()).then_some(log))
+    }
+
+    /// Appends the record of the commit: a durable one is on disk then, with all that come before it.
+    pub(super) fn append_record(&mut self, log: &RedoLog, record: &[u8]) -> Result<()> {
+        let flush_from = match log.has_unflushed && self.env.steady() < self.base.txn {
+            _ if !self.env.is_sync() => None,
+            true if !has(Bug::EarlierRecordsNotFlushed) => Some(self.space.log_start()?),
+            _ => Some(log.next.pos),
+        };
+        self.env.append_record(log, record, flush_from)?;
+        if flush_from.is_some() {
+            self.clock.lap(Part::Flush);
+            self.clock.report.flushes += 1;
+        }
+        Ok(())
     }
 
     /// What the commit, which is made in pages, does to the redo log.
@@ -201,7 +217,7 @@ impl WriteTxn {
         Ok(match log {
             Some(_) if self.env.is_without_log() => RingChange::Goes,
             Some(_) => self.notes.needs_ring.map_or(RingChange::Stays, RingChange::Comes),
-            None if self.notes.max == 0 || !self.env.is_sync() => RingChange::Stays,
+            None if self.notes.max == 0 => RingChange::Stays,
             None => {
                 let (end, limit) = self.space.extent_of_store()?;
                 match self.env.ring_length(end, limit) {
@@ -282,7 +298,8 @@ pub(crate) fn replay(env: &Arc<EnvInner>) -> Result<u64> {
         if txn.id().0 != record.txn {
             return Err(damaged(&log, "a record of another commit"));
         }
-        txn.notes.replayed = Some(RedoLog { next: record.next, is_logged: true, ..log });
+        txn.notes.replayed =
+            Some(RedoLog { next: record.next, is_logged: true, has_unflushed: false, ..log });
         txn.apply(&log, &record)?;
         if txn.commit()?.0 != record.txn {
             return Err(damaged(&log, "a record that changes nothing"));

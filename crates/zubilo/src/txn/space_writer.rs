@@ -151,8 +151,12 @@ impl SpaceWriter {
     }
 
     /// A commit of so many extents stands.
-    pub(super) fn committed(&mut self, meta: Meta, scattered: bool) -> Result<()> {
+    /// The commit stands, with a record in the redo log or without.
+    pub(super) fn committed(&mut self, meta: Meta, scattered: bool, is_record: bool) -> Result<()> {
         let state = self.state_mut()?;
+        if !is_record {
+            state.redo_since = meta.txn;
+        }
         (state.meta, state.scattered) = (meta, scattered);
         Ok(())
     }
@@ -313,10 +317,25 @@ impl SpaceWriter {
         self.unflushed = true;
     }
 
-    /// Whether a record of so many bytes can be appended to the log.
-    pub(super) fn has_room_for_record(&mut self, log: &RedoLog, bytes: u64) -> Result<bool> {
+    /// Whether a record of so many bytes can be appended to the log; none before the ring is that of a commit
+    /// on disk.
+    pub(super) fn has_room_for_record(
+        &mut self,
+        log: &RedoLog,
+        bytes: u64,
+    ) -> Result<Option<bool>> {
         let state = self.state.as_mut().ok_or(Error::TxnBroken)?;
         Ok(self.env.has_room(state, log, bytes))
+    }
+
+    /// All commits after this one have their records in the log.
+    pub(super) fn logged_since(&self) -> Result<u64> {
+        Ok(self.state()?.redo_since)
+    }
+
+    /// The place from which on records may be needed. To be asked after [`SpaceWriter::has_room_for_record`].
+    pub(super) fn log_start(&self) -> Result<u64> {
+        Ok(self.state()?.redo_start.1)
     }
 
     /// Whether this is a commit of compaction: the pages of a redo log would be in its way.
@@ -605,6 +624,7 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
         let WriterState { space, log, meta: known, .. } = &mut *state;
         let (log_of, pages_max) = (meta.log_of(), env.plausible_pages());
         if log.catch_up(&snapshot, known.txn, &log_of, space, &pins, pages_max)? {
+            state.redo_since = meta.txn;
             (state.meta, state.pins) = (meta, pins);
             return Ok(state);
         }
@@ -612,6 +632,7 @@ fn current_state(env: &Arc<EnvInner>) -> Result<Box<WriterState>> {
     }
     let Loaded { log, space, .. } = meta.load_log(&snapshot, &pins, env.plausible_pages())?;
     Ok(Box::new(WriterState {
+        redo_since: meta.txn,
         space,
         meta,
         log,

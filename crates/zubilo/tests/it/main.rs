@@ -24,6 +24,7 @@ mod group;
 mod histories;
 mod hostile;
 mod later;
+mod lazy_log;
 mod limits;
 mod logging;
 mod longest;

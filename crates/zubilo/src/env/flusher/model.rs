@@ -21,7 +21,7 @@ struct Store {
 impl Store {
     fn new(limit: u64) -> Arc<Store> {
         let flusher = Flusher::new();
-        flusher.bounds.get_or_init(|| (limit, PERIOD));
+        flusher.set_bounds((limit, PERIOD));
         let (published, steady) = (AtomicU64::new(0), AtomicU64::new(0));
         Arc::new(Store { flusher, published, steady })
     }
@@ -34,7 +34,7 @@ impl Store {
 
     /// As a checkpoint does: all that was published before it began is steady after it.
     fn flush_until_stopped(&self) {
-        while let Turn::Flush | Turn::Look = self.flusher.wait(PERIOD) {
+        while let Turn::Flush | Turn::Look = self.flusher.wait() {
             let target = self.published.load(Ordering::SeqCst);
             self.steady.store(target, Ordering::SeqCst);
         }

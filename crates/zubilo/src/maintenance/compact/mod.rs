@@ -216,7 +216,7 @@ struct Done {
 impl Work<'_> {
     fn run(&mut self) -> Result<()> {
         // What the newest commit has replaced falls free only when it is on disk.
-        self.env.sync()?;
+        checkpoint::checkpoint(self.env)?;
         let account = self.look()?;
         self.start = account.end;
         self.total = account.live().saturating_mul(2);
@@ -330,7 +330,7 @@ impl Work<'_> {
         txn.commit()?;
         self.report.commits += 1;
         if !self.env.is_sync() {
-            self.env.sync()?;
+            checkpoint::checkpoint(self.env)?;
         }
         Ok(())
     }

@@ -58,6 +58,8 @@ pub(crate) struct File {
     /// that are flushed by themselves and flushes of the file do not take each other's failures. None where
     /// that cannot be had.
     durable: OnceLock<Option<OwnedFd>>,
+    /// And once more for flushes of ranges, for the same reason; one at a time.
+    ranges: Mutex<Option<Option<OwnedFd>>>,
 }
 
 impl File {
@@ -101,6 +103,7 @@ impl File {
             flush_failed: Mutex::new(false),
             has_failed: AtomicBool::new(false),
             durable: OnceLock::new(),
+            ranges: Mutex::new(None),
         })
     }
 }
@@ -216,7 +219,7 @@ unsafe impl DataFile for File {
     }
 
     fn write_durably(&self, at: u64, bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
-        let Some(fd) = self.durable.get_or_init(|| open_again(&self.fd)) else {
+        let Some(fd) = self.durable.get_or_init(|| open_again(&self.fd, libc::O_WRONLY)) else {
             self.write_at(at, bufs)?;
             return self.sync_data();
         };
@@ -226,6 +229,18 @@ unsafe impl DataFile for File {
         self.permit(at, bufs)?;
         write_flushed(fd.as_raw_fd(), at, bufs)
             .inspect_err(|_| self.has_failed.store(true, Ordering::SeqCst))
+    }
+
+    fn sync_range(&self, at: u64, len: u64) -> io::Result<()> {
+        let mut ranges = self.ranges.lock().unwrap_or_else(|e| e.into_inner());
+        if self.has_failed.load(Ordering::SeqCst) {
+            return Err(io::Error::other("an earlier flush of this file has failed"));
+        }
+        let ranges = ranges.get_or_insert_with(|| open_again(&self.fd, libc::O_RDWR));
+        // Without a map of the range nothing was flushed, and nothing has failed.
+        let mapped = ranges.as_ref().and_then(|fd| RangeMap::new(fd, at, len).ok());
+        let Some(range) = mapped else { return self.sync_data() };
+        range.flush().inspect_err(|_| self.has_failed.store(true, Ordering::SeqCst))
     }
 
     fn sync_directory(&self) -> io::Result<()> {
@@ -463,10 +478,44 @@ pub(super) fn home(found: &fs::Metadata) -> u64 {
     }
 }
 
-/// Another open of the same file, for writing.
-fn open_again(fd: &OwnedFd) -> Option<OwnedFd> {
+/// Part of a file, mapped so that it can be flushed: nothing is read or written through the map.
+struct RangeMap(*mut libc::c_void, usize);
+
+impl RangeMap {
+    fn new(fd: &OwnedFd, at: u64, len: u64) -> io::Result<RangeMap> {
+        let page = os_page_size() as u64;
+        let start = at / page * page;
+        let len = usize::try_from(at.saturating_add(len) - start).map_err(|_| too_large())?;
+        let (shared, none) = (libc::MAP_SHARED, libc::PROT_NONE);
+        // SAFETY: asks for address space of the system's choice.
+        let map = unsafe {
+            let place = offset(start)?;
+            libc::mmap(std::ptr::null_mut(), len, none, shared, fd.as_raw_fd(), place)
+        };
+        if map == libc::MAP_FAILED {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(RangeMap(map, len))
+        }
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        // SAFETY: the range is the map of this value; what the memory holds does not change.
+        retry(|| unsafe { libc::msync(self.0, self.1, libc::MS_SYNC) as isize }).map(drop)
+    }
+}
+
+impl Drop for RangeMap {
+    fn drop(&mut self) {
+        // SAFETY: the map of this value, in which nobody has a reference.
+        unsafe { libc::munmap(self.0, self.1) };
+    }
+}
+
+/// Another open of the same file, for writing at least.
+fn open_again(fd: &OwnedFd, access: i32) -> Option<OwnedFd> {
     let name = CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
-    let flags = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let flags = access | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
     // SAFETY: the name is a string that ends in a zero byte and outlives the call.
     let opened = retry(|| unsafe { libc::open64(name.as_ptr(), flags) } as isize).ok()?;
     // SAFETY: the descriptor was opened by the line above and nobody else knows it.
