@@ -104,6 +104,16 @@ fn options(arguments: &Bound<'_, PyDict>) -> PyResult<Options> {
             "huge_pages" => options.huge_pages(value.extract()?),
             "read_ahead" => options.read_ahead(value.extract()?),
             "mode" => options.mode(value.extract()?),
+            "redo_log" => options.redo_log(value.extract()?),
+            "key" => {
+                let key = value.cast::<PyBytes>()?.as_bytes();
+                let wrong = || raise("InvalidError", "a key is 32 bytes long");
+                options.encryption_key(key.try_into().map_err(|_| wrong())?)
+            }
+            "passphrase" => match value.cast::<PyBytes>() {
+                Ok(bytes) => options.passphrase(bytes.as_bytes()),
+                Err(_) => options.passphrase(value.extract::<String>()?),
+            },
             _ => return Err(raise("InvalidError", format!("open has no argument {name:?}"))),
         };
     }

@@ -48,6 +48,7 @@ pub(crate) fn from_engine(error: zubilo::Error) -> PyErr {
         E::Corrupted { .. } => "CorruptedError",
         E::NotAStore { .. } => "NotAStoreError",
         E::Version { .. } => "VersionError",
+        E::KeyMissing | E::WrongKey | E::NotEncrypted => "EncryptionError",
         E::Invalid(_) | E::NoNestedLevel => "InvalidError",
         E::KeyTooLong { .. } => "KeyTooLongError",
         E::ValueTooLong { .. } => "ValueTooLongError",

@@ -1,6 +1,10 @@
 """Bad input: each a clear exception, of the package's and of Python's own, and nothing lost."""
 
+import json
 import os
+import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -45,6 +49,34 @@ def test_arguments(path):
     assert not path.exists()
     with pytest.raises(TypeError):
         zubilo.open(path, nothing=1)
+
+
+@pytest.mark.parametrize("secret", [{"key": bytes(range(32))}, {"passphrase": "a horse"}, {"passphrase": b"a\xffhorse"}])
+def test_encrypted_stores(path, secret):
+    with zubilo.open(path, **secret) as env:
+        with env.write() as w:
+            w.table("t")[b"key"] = b"what nobody reads" * 1000
+        with pickle.loads(pickle.dumps(env)) as again, again.read() as r:
+            assert r.table("t")[b"key"].startswith(b"what")
+    assert b"what nobody reads" not in path.read_bytes()
+    for wrong in ({}, {"key": b"x" * 32}, {"passphrase": "a hose"}):
+        with pytest.raises(zubilo.EncryptionError):
+            zubilo.open(path, **wrong)
+    for wrong in ({"key": b"short"}, {"key": "text" * 8}, {"passphrase": 5}, {"redo_log": -1}):
+        with pytest.raises((zubilo.InvalidError, TypeError, OverflowError)):
+            zubilo.open(path, **wrong)
+    with zubilo.open(path, **secret) as env, env.read() as r:
+        assert len(r.table("t")) == 1
+    with zubilo.open(path.with_name("plain"), redo_log=1 << 20) as env:
+        for n in range(20):
+            env.update(lambda w: w.table("t").__setitem__(b"%d" % n, b"x"))
+    with pytest.raises(zubilo.EncryptionError):
+        zubilo.open(path.with_name("plain"), **secret)
+    command = [sys.executable, "-m", "zubilo", "stat", "--json", path.with_name("plain")]
+    stat = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert stat["redo_log_bytes"] > 0 and stat["encrypted"] is False
+    with zubilo.open(path.with_name("plain")) as env, env.read() as r:
+        assert len(r.table("t")) == 20
 
 
 def test_keys_and_values(env):

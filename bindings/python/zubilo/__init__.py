@@ -54,6 +54,7 @@ from .errors import (
     ClosedError,
     CorruptedError,
     DecodeError,
+    EncryptionError,
     Error,
     FileInTheWayError,
     FileMissingError,
@@ -100,6 +101,7 @@ __all__ = [
     "ClosedError",
     "CorruptedError",
     "DecodeError",
+    "EncryptionError",
     "FileInTheWayError",
     "FileMissingError",
     "ForkedError",
@@ -155,6 +157,9 @@ def open(
     huge_pages: bool = False,
     read_ahead: bool | None = None,
     mode: int | None = None,
+    redo_log: int | None = None,
+    key: bytes | None = None,
+    passphrase: str | bytes | None = None,
 ) -> Env:
     """Opens the store at `path`, a file, and makes it if there is none.
 
@@ -169,6 +174,8 @@ def open(
     exclusive: keep other processes out. lock_file=False: no lock file, if no other process uses the store.
     verify: when checksums of pages are checked, "never", "first" (touch) or "always". huge_pages, read_ahead:
     advice to the kernel; read_ahead=None decides by the size of the file. mode: permission bits of new files.
+    redo_log: small durable commits are appended to a log of this many bytes within the file; 0 takes it away.
+    key, 32 bytes, or passphrase: of an encrypted store; a new one becomes encrypted. A pickled `Env` contains them.
     """
     given = {name: value for name, value in locals().items() if name != "path" and value is not None}
     return _zubilo.open_env(path, given)

@@ -15,6 +15,7 @@ __all__ = [
     "CorruptedError",
     "NotAStoreError",
     "VersionError",
+    "EncryptionError",
     "InvalidError",
     "KeyTooLongError",
     "ValueTooLongError",
@@ -72,6 +73,10 @@ class NotAStoreError(Error, ValueError):
 
 class VersionError(Error):
     """A newer version of Zubilo wrote the store."""
+
+
+class EncryptionError(Error):
+    """The store is encrypted and the right key or passphrase was not given; or one was given and it is not encrypted."""
 
 
 class InvalidError(Error, ValueError):

@@ -127,6 +127,7 @@ fn stat_adds_up() {
     }
     let shown = run(&["stat", &store, "--json"]).code(0).json();
     let names = [
+        "encrypted",
         "file_bytes",
         "free_bytes",
         "free_space_log_bytes",

@@ -20,6 +20,7 @@ fn every_command_takes_the_key_of_a_file() {
     for command in ["tables", "stat", "chk", "commits", "dump", "scan", "verify", "salvage"] {
         with(&[command, &store]).code(0);
     }
+    assert_eq!(with(&["stat", &store, "--json"]).json()["encrypted"], true);
     with(&["commits", &store, "--check"]).code(0);
     with(&["readers", &store]).code(1);
     with(&["compact", &store]).ok();

@@ -229,6 +229,8 @@ pub struct EnvInfo {
     pub readers: Vec<ReaderInfo>,
     /// Identity of the store, given at creation.
     pub uuid: [u8; 16],
+    /// Its pages are encrypted.
+    pub is_encrypted: bool,
 }
 
 impl EnvInfo {
@@ -274,6 +276,7 @@ impl EnvInner {
             max_readers: env.shared.max_readers(),
             readers: self.readers(),
             uuid: meta.uuid,
+            is_encrypted: env.data.decryption().is_some(),
         })
     }
 
