@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use zubilo::{Env, EnvCounters, ReaderInfo};
 
@@ -158,6 +159,32 @@ fn as_lines(args: &TopArgs, env: &Env, view: &mut View) -> Done {
     }
 }
 
+/// What the terminal has to say.
+enum Keys {
+    None,
+    Came,
+    /// There is no terminal any more.
+    Gone,
+}
+
+/// Waits for keys. The library that reads them would look for ever at a terminal that is gone.
+fn keys(wait: Duration) -> io::Result<Keys> {
+    let input = io::stdin();
+    let mut input = [PollFd::new(&input, PollFlags::IN)];
+    let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+    match poll(&mut input, Some(&wait)) {
+        // Of a changed size, for example: it is drawn anew.
+        Err(rustix::io::Errno::INTR) => return Ok(Keys::None),
+        other => other?,
+    };
+    let happened = input[0].revents();
+    Ok(match happened {
+        _ if happened.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => Keys::Gone,
+        _ if happened.contains(PollFlags::IN) => Keys::Came,
+        _ => Keys::None,
+    })
+}
+
 fn show(
     args: &TopArgs,
     env: &Env,
@@ -170,15 +197,21 @@ fn show(
     loop {
         terminal.draw(|frame| screen::draw(frame, view)).map_err(drawn)?;
         let rest = view.interval.saturating_sub(last.elapsed());
-        if event::poll(rest.min(GLANCE)).map_err(drawn)? {
-            if let Event::Key(key) = event::read().map_err(drawn)?
-                && key.kind == KeyEventKind::Press
-                && !view.key(key)
-            {
-                return Ok(Code::Fine);
+        match keys(rest.min(GLANCE)).map_err(drawn)? {
+            Keys::Gone => return Ok(Code::Interrupted),
+            Keys::Came => {
+                while event::poll(Duration::ZERO).map_err(drawn)? {
+                    if let Event::Key(key) = event::read().map_err(drawn)?
+                        && key.kind == KeyEventKind::Press
+                        && !view.key(key)
+                    {
+                        return Ok(Code::Fine);
+                    }
+                    view.act(env);
+                }
+                continue;
             }
-            view.act(env);
-            continue;
+            Keys::None => {}
         }
         if interrupt::came() {
             return Ok(Code::Interrupted);

@@ -1,6 +1,8 @@
 //! Commands that draw or talk: the map, the live view, the measurements, the prompt.
 
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::time::Duration;
 
 use serde_json::Value;
 use zubilo::{Options, PageKind, TableOptions};
@@ -197,6 +199,45 @@ fn the_live_view_sees_what_others_do() {
     assert!(listed["readers"][0]["held_bytes"].as_u64() > Some(0), "{listed}");
     assert!(run(&["readers", &store]).ok().contains("holds back"));
     drop(reader);
+}
+
+/// Its window is closed: it ends, and does not look for keys at a terminal that is gone.
+#[test]
+fn the_live_view_ends_with_its_terminal() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{Winsize, tcsetwinsize};
+
+    let place = Place::new();
+    let store = place.small_store("s");
+    let window = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&window).unwrap();
+    unlockpt(&window).unwrap();
+    let size = Winsize { ws_row: 30, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+    let name = ptsname(&window, Vec::new()).unwrap();
+    let terminal = std::fs::OpenOptions::new();
+    let terminal = { terminal }.read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    tcsetwinsize(&terminal, size).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_zubilo"));
+    command.args(["top", &store, "-i", "3600"]);
+    command
+        .stdin(terminal.try_clone().unwrap())
+        .stdout(terminal)
+        .stderr(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    // The command holds the copies of the terminal.
+    drop(command);
+    let mut window = std::fs::File::from(window);
+    let (mut seen, mut part) = (String::new(), [0; 4096]);
+    while !seen.contains("x expire") {
+        let read = window.read(&mut part).unwrap();
+        seen.push_str(&String::from_utf8_lossy(&part[..read]));
+    }
+    // It has drawn all and waits for keys.
+    std::thread::sleep(Duration::from_millis(300));
+    drop(window);
+    // Were it not to end, this would wait for ever.
+    let status = child.wait().unwrap();
+    assert!(matches!(status.code(), Some(4 | 130)), "{status:?}");
 }
 
 #[test]
