@@ -8,6 +8,7 @@ use crate::decay;
 use crate::disk::SimDisk;
 use crate::mistake::Mistake;
 use crate::plan;
+use crate::prepared;
 use crate::run::{Outcome, Run};
 
 /// States of one workload before the next one's turn.
@@ -92,6 +93,17 @@ pub const OF_CURSORS: [(Planted, &[&str]); 4] = [
     (Planted::Engine(Bug::CursorsNotRestored), &["cursors-nested"]),
 ];
 
+/// Bugs of transactions that are prepared.
+pub const OF_PREPARED: [(Planted, &[&str]); 7] = [
+    (Planted::Engine(Bug::PreparedWiped), &["prepared"]),
+    (Planted::Engine(Bug::PreparedForgotten), &["prepared"]),
+    (Planted::Engine(Bug::PreparedCut), &["prepared-weak"]),
+    (Planted::Engine(Bug::PreparedByNumber), &["prepared"]),
+    (Planted::Engine(Bug::PreparedOverwritten), &["prepared"]),
+    (Planted::Engine(Bug::PreparedBeforePages), &["prepared"]),
+    (Planted::Engine(Bug::RollBackNotFlushed), &["prepared"]),
+];
+
 /// How a hunt ended.
 pub struct Catch {
     /// States judged, the one that showed the bug included.
@@ -118,6 +130,7 @@ pub fn hunt(bug: Option<Planted>, names: &[&str], rounds: u64) -> Catch {
         for name in names {
             all.add(cursors::run(name, seed));
             all.add(branches::run(name, seed, &prepare));
+            all.add(prepared::run(name, seed, &prepare));
         }
         if names.is_empty() {
             all.add(decay::flips(seed, STATES));

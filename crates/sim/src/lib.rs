@@ -18,6 +18,7 @@ pub mod image;
 pub mod mistake;
 pub mod model;
 pub mod plan;
+pub mod prepared;
 pub mod run;
 pub mod session;
 pub mod watch;

@@ -71,7 +71,8 @@ fn parse() -> Result<Option<Wish>, String> {
 fn planted(beginning: &str) -> Result<(), String> {
     println!("| planted bug | workloads | states until found | found as |");
     println!("|---|---|---|---|");
-    let all = sim::hunt::HUNTS.into_iter().chain(sim::hunt::OF_CURSORS);
+    let all =
+        sim::hunt::HUNTS.into_iter().chain(sim::hunt::OF_CURSORS).chain(sim::hunt::OF_PREPARED);
     let is_meant =
         |names: &[&str]| beginning.is_empty() || names.iter().any(|n| n.starts_with(beginning));
     let mut failed = Vec::new();

@@ -1,8 +1,8 @@
 //! A few thousand crash states of each kind of workload; the long run is `cargo run -p sim`.
 
-use sim::branches;
 use sim::plan::{self, Plan};
 use sim::run::{Outcome, Run};
+use sim::{branches, prepared};
 
 fn survive(wanted: impl Fn(&Plan) -> bool, seed: u64, states: u64) {
     let mut all = Outcome::default();
@@ -78,4 +78,17 @@ fn runs_repeat() {
         let counts: Vec<u64> = (0..2).map(states).collect();
         assert_eq!(counts[0], counts[1], "{name}");
     }
+}
+
+/// `PREPARED_SEEDS=10000` for a long run.
+#[test]
+fn prepared_transactions() {
+    let mut all = Outcome::default();
+    let seeds = 0..support::number("PREPARED_SEEDS", 8);
+    for (seed, name) in seeds.flat_map(|seed| prepared::NAMES.map(|name| (seed, name))) {
+        all.add(prepared::run(name, seed, &|_| ()));
+    }
+    println!("{} states of prepared transactions", all.states);
+    assert!(all.failures.is_empty(), "{:#?}", all.failures);
+    assert!(all.states > 500, "{}", all.states);
 }

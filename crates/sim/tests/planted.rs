@@ -44,3 +44,10 @@ fn every_planted_bug_is_found() {
 fn planted_bugs_of_cursors_are_found() {
     prove_all(&sim::hunt::OF_CURSORS);
 }
+
+/// Of transactions that wait for their decision.
+#[cfg(feature = "planted")]
+#[test]
+fn planted_bugs_of_prepared_transactions_are_found() {
+    prove_all(&sim::hunt::OF_PREPARED);
+}

@@ -168,6 +168,15 @@ pub enum Error {
     NoNestedLevel,
     /// A callback asked to stop.
     Stopped,
+    /// A transaction is prepared and waits for its decision; nobody writes until it is committed or rolled back:
+    /// [`Env::commit_prepared`](crate::Env::commit_prepared), [`Env::roll_back_prepared`](crate::Env::roll_back_prepared).
+    Prepared {
+        /// The number that it has when it is committed.
+        txn: TxnId,
+    },
+    /// No prepared transaction of this identity waits: somebody has decided about it. [`Env::prepared`](crate::Env::prepared) says
+    /// what waits.
+    NotPrepared,
     /// Changes that do not go on from this copy: take other ones, or make a full copy anew.
     ForeignChanges {
         /// The commit that the changes go on from.
@@ -278,6 +287,8 @@ impl Error {
             Error::TxnBroken => Error::TxnBroken,
             Error::NoNestedLevel => Error::NoNestedLevel,
             Error::Stopped => Error::Stopped,
+            Error::Prepared { txn } => Error::Prepared { txn: *txn },
+            Error::NotPrepared => Error::NotPrepared,
             Error::ForeignChanges { since, commit, reason } => {
                 Error::ForeignChanges { since: *since, commit: *commit, reason }
             }
@@ -325,6 +336,23 @@ fn of_key(error: &Error) -> &'static str {
     }
 }
 
+/// What keeps a transaction, or a store as it was opened, from doing what was asked.
+fn of_state(error: &Error) -> &'static str {
+    match error {
+        Error::TxnBroken => "an earlier error ended the transaction; abort it",
+        Error::NoNestedLevel => {
+            "no nested level is open that was begun here; end only what you began"
+        }
+        Error::Expired => "the read transaction was expired while it was parked; begin a new one",
+        Error::Forked => "the store was opened before a fork; open it again",
+        Error::ReadOnly => "opened for reading only",
+        Error::NotPrepared => {
+            "no such prepared transaction waits: it was committed or rolled back; see Env::prepared"
+        }
+        _ => "stopped by the callback",
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -369,26 +397,27 @@ impl fmt::Display for Error {
                 f,
                 "commit {snapshot} is no longer the newest, {newest} is; read it and decide anew"
             ),
-            Error::Expired => {
-                f.write_str("the read transaction was expired while it was parked; begin a new one")
-            }
-            Error::Forked => f.write_str("the store was opened before a fork; open it again"),
             Error::Poisoned { path } => write!(
                 f,
                 "{}: a flush failed earlier, nothing more is acknowledged; reopen the store",
                 path.display()
             ),
-            Error::ReadOnly => f.write_str("opened for reading only"),
             Error::NoSuchTable { table } => no_such_table(f, table.as_deref()),
             Error::TableExists { table } => write!(f, "the table exists: {}", Quoted(table)),
             Error::Incompatible { table: Some(table), reason } => {
                 write!(f, "table {}: {reason}", Quoted(table))
             }
-            Error::TxnBroken => f.write_str("an earlier error ended the transaction; abort it"),
-            Error::NoNestedLevel => {
-                f.write_str("no nested level is open that was begun here; end only what you began")
-            }
-            Error::Stopped => f.write_str("stopped by the callback"),
+            Error::TxnBroken
+            | Error::NoNestedLevel
+            | Error::Expired
+            | Error::Stopped
+            | Error::Forked
+            | Error::ReadOnly
+            | Error::NotPrepared => f.write_str(of_state(self)),
+            Error::Prepared { txn } => write!(
+                f,
+                "transaction {txn} is prepared and waits for its decision; commit it or roll it back"
+            ),
             Error::ForeignChanges { since, commit, reason } => write!(
                 f,
                 "changes since commit {since} do not fit a copy of commit {commit}: {reason}; make a full copy anew"

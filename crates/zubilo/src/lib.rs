@@ -197,6 +197,7 @@ pub use env::log::Level;
 #[doc(hidden)]
 pub use env::meta::seal_meta;
 pub use env::options::{Durability, Geometry, Options, Scrub, VerifyReads};
+pub use env::prepared::{PreparedId, PreparedInfo};
 pub use env::slow::{SlowReader, SlowReaderAction};
 pub use error::{Error, Result};
 pub use handle::Env;
@@ -212,9 +213,10 @@ pub use maintenance::salvage::{Salvage, SalvageCount, SalvagedTable};
 pub use num::{PageNo, TxnId};
 pub use txn::{
     CommitReport, Comparator, Cursor, CursorId, Entry, Iter, KeyOrder, KeyRange, OwnedIter,
-    OwnedRecord, OwnedTable, OwnedValue, PackedValues, ParkedCursor, ParkedRead, PutFlags,
-    ReadGuard, ReadTable, ReadTxn, Reader, ReaderLag, Seek, TableHandle, TableId, TableOptions,
-    TableStats, UserWords, ValueIter, ViewTable, WriteCursor, WriteTable, WriteTxn, WriteView,
+    OwnedRecord, OwnedTable, OwnedValue, PackedValues, ParkedCursor, ParkedRead, Prepared,
+    PutFlags, ReadGuard, ReadTable, ReadTxn, Reader, ReaderLag, Seek, TableHandle, TableId,
+    TableOptions, TableStats, UserWords, ValueIter, ViewTable, WriteCursor, WriteTable, WriteTxn,
+    WriteView,
 };
 
 #[cfg(feature = "rayon")]

@@ -20,6 +20,28 @@ pub enum Bug {
     SteadyOverwritten,
     /// Metas that were not trusted or not published stay in the file.
     UnpublishedNotCleared,
+    /// The next writer wipes the meta of a prepared transaction, and goes on.
+    PreparedWiped,
+    /// An open does not look for a prepared transaction.
+    PreparedForgotten,
+    /// The file may be cut before the pages of a prepared transaction.
+    PreparedCut,
+    /// The meta of a prepared transaction that was rolled back by somebody who was killed counts as wiped on disk.
+    RollBackTrusted,
+    /// After a failed flush, metas that were wiped count as wiped on disk.
+    WipeTrusted,
+    /// As long as a transaction is prepared no meta with its number is wiped.
+    PreparedNumberSpared,
+    /// The meta of a transaction whose preparing has failed stays in the file.
+    FailedPreparedStays,
+    /// Decisions about prepared transactions are taken by number.
+    PreparedByNumber,
+    /// A prepared transaction is committed in its own slot.
+    PreparedOverwritten,
+    /// The meta of a prepared transaction goes to the disk together with its pages.
+    PreparedBeforePages,
+    /// The roll-back of a prepared transaction is not flushed.
+    RollBackNotFlushed,
     /// A commit shares its flush with its meta although the one before is not steady.
     OneFlushOnWeak,
     /// A weak commit is trusted although the system was restarted.

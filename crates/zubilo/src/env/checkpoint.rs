@@ -25,7 +25,7 @@ use crate::shared::Shared;
 use super::log::Level;
 use super::meta::{Meta, Trust};
 use super::metas::{self, Pending, Place, SlotState};
-use super::{EnvInner, adopt, facade};
+use super::{EnvInner, adopt, facade, prepared};
 
 /// The meta lock, released on drop.
 pub(crate) struct MetaLock<'a>(&'a Shared);
@@ -189,18 +189,21 @@ fn capture(env: &EnvInner) -> Result<(Meta, Vec<Pending>)> {
     let mut meta = metas::begin_checkpoint(env.data.as_ref(), &env.shared, env.shift)?;
     meta.trust = Trust::Steady;
     meta.digest = 0;
-    meta.opening = env.opening;
+    meta.opening = env.opening();
     let arrived = metas::arrived(env.data.as_ref(), &env.shared, env.shift);
     Ok((meta, arrived))
 }
 
 /// Wipes what was not published, on disk too. The caller holds the writer lock and has written no
-/// page yet.
+/// page yet. Where a transaction is prepared nobody writes: an error.
 pub(crate) fn wipe_unpublished(env: &EnvInner) -> Result<()> {
-    let wiped = {
-        let _lock = MetaLock::take(&env.shared)?;
-        metas::wipe_unpublished(env.data.as_ref(), &env.shared, env.shift)?
-    };
+    let lock = MetaLock::take(&env.shared)?;
+    if !metas::has_unpublished(&env.shared) {
+        return Ok(());
+    }
+    prepared::refuse(env)?;
+    let wiped = metas::wipe_unpublished(env.data.as_ref(), &env.shared, env.shift)?;
+    drop(lock);
     if wiped.is_empty() {
         return Ok(());
     }

@@ -19,6 +19,7 @@ use super::meta::{META_COUNT, META_SIZE, Meta, Reading, Trust};
 use super::metas::{self, Found};
 use super::open::{self, TrustRule};
 use super::options::Options;
+use super::prepared::Besides;
 use super::{Checks, EnvInner, Root};
 
 /// What the meta pages of a file name. Others may be writing to it.
@@ -44,6 +45,7 @@ pub(crate) fn commits(
         let (txn, state) = match (meta, metas::reading(data, page, shift)?) {
             (Some(meta), _) => (Some(meta.txn), state_of(&rule, meta)),
             (None, Reading::Empty) => return None,
+            (None, Reading::Prepared(meta)) => (Some(meta.txn), CommitState::Prepared),
             (None, Reading::Torn) => (None, CommitState::Torn),
             (None, Reading::Damaged(_, txn)) => (txn, CommitState::Damaged),
             (None, Reading::Meta(..) | Reading::Useless(_)) => (None, CommitState::Damaged),
@@ -136,7 +138,8 @@ fn refuse_truncated(rule: &TrustRule<'_>, meta: &Meta) -> Result<()> {
 /// Publishes the chosen commit in a region that nobody else sees, and changes nothing else.
 fn look(shared: &Shared, (slot, meta): (usize, &Meta), rule: &TrustRule<'_>) -> u32 {
     shared.word(Word::FileLen).store(rule.len, Ordering::SeqCst);
-    open::fill_lock_file(shared, rule.metas, (slot, meta), |m| m.txn == meta.txn);
+    let is_steady = |m: &Meta| m.txn == meta.txn;
+    open::fill_lock_file(shared, rule.metas, (slot, meta), is_steady, &Besides::NOTHING);
     shared.publish(&Root::of(meta).to_words(meta.page_shift));
     meta.page_shift
 }

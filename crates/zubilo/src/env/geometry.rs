@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering as StdOrdering;
 
 use crate::error::{Error, Result};
+use crate::planted::{Bug, has};
 use crate::platform::Advice;
 use crate::shared::Word;
 use crate::sync::Ordering;
@@ -10,6 +11,7 @@ use crate::sync::Ordering;
 use super::EnvInner;
 use super::log::Level;
 use super::meta::{META_COUNT, StoredGeometry};
+use super::metas;
 use super::options::Geometry;
 
 const GROWTH_MIN: u64 = 256 << 10;
@@ -130,7 +132,9 @@ impl EnvInner {
             return Ok(());
         }
         let target = keep.saturating_add(step.min(threshold / 2)).next_multiple_of(64 << 10);
-        if target >= len {
+        // The pages of a prepared transaction may lie there, or of one whose writer was killed when its meta was on disk.
+        let is_needed = metas::has_unpublished(&self.shared) && !has(Bug::PreparedCut);
+        if target >= len || is_needed {
             return Ok(());
         }
         // First the word: whoever is killed in between leaves a file that is longer than known,

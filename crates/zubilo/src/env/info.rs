@@ -169,6 +169,8 @@ pub enum CommitState {
     Torn,
     /// The meta page is damaged and cannot be read.
     Damaged,
+    /// A transaction that was prepared: it waits for its decision, or that was made and the page not used since.
+    Prepared,
 }
 
 impl std::fmt::Display for CommitState {
@@ -180,6 +182,7 @@ impl std::fmt::Display for CommitState {
             CommitState::Truncated => "beyond the end of the file",
             CommitState::Torn => "cut off",
             CommitState::Damaged => "damaged",
+            CommitState::Prepared => "prepared",
         })
     }
 }

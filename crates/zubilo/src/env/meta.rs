@@ -17,6 +17,8 @@ use crate::space::log::{LogRoot, Segment, TAIL_MAX};
 use crate::tree::TreeDesc;
 use crate::tree::desc::DESC_SIZE;
 
+use super::mark::{MARK_SIZE, Mark};
+
 /// Bytes of a meta; the rest of a larger page stays zero.
 pub(crate) const META_SIZE: usize = 4096;
 /// Meta pages in a file: the steady commit's, that of a checkpoint under way, the newest commit's,
@@ -30,6 +32,9 @@ const VERSION: u32 = 2;
 const VERSION_WITH_LOG: u32 = 3;
 /// The same of an encrypted store, which programs that know nothing of such must leave alone.
 const VERSION_ENCRYPTED: u32 = 4;
+
+/// The same of a transaction that is prepared and not decided. Programs that know none would write over it.
+const VERSION_PREPARED: u32 = 0x100 | VERSION;
 
 const MAGIC: [u8; 8] = *b"ZUBILO\x1a\n";
 /// What a disk writes as a whole, and what damage mostly takes.
@@ -48,6 +53,11 @@ const _: () = assert!(TAIL_AT + TAIL_MAX + REDO_SIZE == PARITY * BODY);
 /// Bytes of what proves who has written the meta of an encrypted store; such has no redo log, whose place it takes.
 pub(crate) const AUTHENTICATOR_SIZE: usize = 32;
 const _: () = assert!(AUTHENTICATOR_SIZE <= REDO_SIZE);
+/// By how much the tail of a prepared meta must be shorter: what it says of itself takes this and the place of the
+/// redo log.
+pub(crate) const MARK_ROOM: usize = MARK_SIZE - REDO_SIZE;
+const MARK_AT: usize = REDO_AT - MARK_ROOM;
+const _: () = assert!(MARK_AT >= (PARITY - 1) * SECTOR);
 /// Bits of the byte that says whether there is a redo log.
 const HAS_REDO: u8 = 1;
 const IS_LOGGED: u8 = 2;
@@ -71,6 +81,8 @@ pub(crate) enum Trust {
 pub(crate) enum Reading {
     /// Zeros: nothing was written yet, or a meta was wiped.
     Empty,
+    /// The meta of a transaction that is prepared: the store goes on without it until somebody decides.
+    Prepared(Box<Meta>),
     /// A meta; one of its sectors may be damaged, whose content the others give.
     Meta(Box<Meta>, Option<usize>),
     /// Whole sectors, but not those of one meta, perhaps with one that a write ended in: it was cut off.
@@ -118,6 +130,8 @@ pub(crate) struct Meta {
     pub(crate) log: LogRoot,
     /// Where the redo log is, if there is one.
     pub(crate) redo: Option<RedoLog>,
+    /// It is that of a transaction which is prepared only.
+    pub(crate) prepared: Option<Mark>,
     /// Of an encrypted store: what proves that the meta was written by somebody with the key.
     pub(crate) authenticator: Option<[u8; AUTHENTICATOR_SIZE]>,
 }
@@ -181,6 +195,7 @@ impl Meta {
         let mut w = Writer(page.as_mut_slice(), 8);
         w.bytes(&MAGIC);
         let version = match (&self.authenticator, &self.redo) {
+            _ if self.prepared.is_some() => VERSION_PREPARED,
             (Some(_), _) => VERSION_ENCRYPTED,
             (None, Some(_)) => VERSION_WITH_LOG,
             (None, None) => VERSION,
@@ -217,6 +232,11 @@ impl Meta {
             w.1 = REDO_AT;
             w.bytes(authenticator);
         }
+        if let Some(mark) = &self.prepared {
+            debug_assert!(self.redo.is_none() && tail.len() + MARK_ROOM <= TAIL_MAX);
+            w.1 = MARK_AT;
+            w.bytes(&mark.encode());
+        }
         seal_meta(page.as_mut_slice());
         page
     }
@@ -236,6 +256,7 @@ impl Meta {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Meta, Damage> {
         match Meta::read(bytes) {
             Reading::Meta(meta, _) => Ok(*meta),
+            Reading::Prepared(_) => Err(Damage("the transaction is prepared only")),
             Reading::Useless(damage) => Err(damage),
             Reading::Empty => Err(Damage("no meta was written here")),
             Reading::Torn => Err(Damage("the write of the meta was cut off")),
@@ -249,6 +270,7 @@ impl Meta {
             return Reading::Useless(Damage("the meta is cut off"));
         };
         let decoded = |page: &Page, damaged| match Meta::of_content(page) {
+            Ok(meta) if meta.prepared.is_some() => Reading::Prepared(Box::new(meta)),
             Ok(meta) => Reading::Meta(Box::new(meta), damaged),
             Err(damage) => Reading::Useless(damage),
         };
@@ -284,8 +306,9 @@ impl Meta {
             return Err(Damage("no magic number of a store"));
         }
         let has_log = page[22] & HAS_REDO != 0;
+        let is_prepared = load_u32(page, 16) == Some(VERSION_PREPARED);
         match load_u32(page, 16) {
-            Some(VERSION) if !has_log => {}
+            Some(VERSION | VERSION_PREPARED) if !has_log => {}
             Some(VERSION_WITH_LOG) if has_log => {}
             Some(VERSION_ENCRYPTED) if page[22] == 0 => {}
             _ => return Err(Damage("another format version")),
@@ -301,19 +324,21 @@ impl Meta {
             2 => Trust::Verified,
             _ => return Err(Damage("an unknown kind of commit")),
         };
-        let mut tail = Vec::with_capacity(TAIL_MAX);
-        tail.extend_from_slice(&page[TAIL_AT..BODY]);
-        (1..PARITY).for_each(|i| tail.extend_from_slice(&sector(page, i)[..BODY]));
         let is_encrypted = load_u32(page, 16) == Some(VERSION_ENCRYPTED);
         let authenticator = page.get(REDO_AT..).and_then(|b| b.first_chunk()).copied();
         let words = std::array::from_fn(|i| word(REDO_AT + i * 8));
         let redo = RedoLog::of_words(page[22], words);
         // Stores of before there was a redo log may use its place.
-        let tail_max = if redo.is_some() || is_encrypted { TAIL_MAX } else { TAIL_MAX + REDO_SIZE };
-        if short(264) as usize > tail_max {
-            return Err(Damage("the end of the free-space log does not fit"));
-        }
-        tail.truncate(short(264) as usize);
+        let prepared = match is_prepared {
+            true => Some(Mark::decode(&page[MARK_AT..]).ok_or(Damage("a tag that is too long"))?),
+            false => None,
+        };
+        let tail_max = match redo.is_some() || is_encrypted {
+            _ if is_prepared => TAIL_MAX - MARK_ROOM,
+            true => TAIL_MAX,
+            false => TAIL_MAX + REDO_SIZE,
+        };
+        let tail = tail_of(page, short(264) as usize, tail_max)?;
         let newest =
             Segment { first: word(224), len: word(232), checksum: word(240), txn: word(248) };
         let meta = Meta {
@@ -336,6 +361,7 @@ impl Meta {
             opening: short(268),
             log: LogRoot { newest, newest_delta: short(260), tail },
             redo,
+            prepared,
             authenticator: authenticator.filter(|_| is_encrypted),
         };
         meta.check()?;
@@ -387,15 +413,28 @@ impl Meta {
     /// The format version of a whole meta of a store of such pages, if it is newer than this library. Whatever older
     /// metas are beside it, they are not the newest commit.
     pub(crate) fn newer_version(bytes: &[u8], shift: u32) -> Option<u32> {
-        let version = Meta::version_of(bytes).filter(|&v| v > VERSION_ENCRYPTED)?;
+        let version =
+            Meta::version_of(bytes).filter(|&v| v > VERSION_ENCRYPTED && !Meta::is_known(v))?;
         let is_whole = matches!(Meta::read(bytes), Reading::Useless(_));
         (is_whole && bytes.get(20).is_some_and(|&b| u32::from(b) == shift)).then_some(version)
     }
 
     /// Whether this library reads and writes stores of a version.
     pub(crate) fn is_known(version: u32) -> bool {
-        matches!(version, VERSION | VERSION_WITH_LOG | VERSION_ENCRYPTED)
+        matches!(version, VERSION | VERSION_WITH_LOG | VERSION_ENCRYPTED | VERSION_PREPARED)
     }
+}
+
+/// The tail of the free-space log, of so many bytes.
+fn tail_of(page: &Page, len: usize, max: usize) -> Result<Vec<u8>, Damage> {
+    if len > max {
+        return Err(Damage("the end of the free-space log does not fit"));
+    }
+    let mut tail = Vec::with_capacity(TAIL_MAX);
+    tail.extend_from_slice(&page[TAIL_AT..BODY]);
+    (1..PARITY).for_each(|i| tail.extend_from_slice(&sector(page, i)[..BODY]));
+    tail.truncate(len);
+    Ok(tail)
 }
 
 /// The checksum over all of an encoded meta.
@@ -519,6 +558,7 @@ pub fn seal_meta(page: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::mark::TAG_MAX;
     use super::*;
     use crate::tree::TreeOptions;
 
@@ -542,6 +582,7 @@ mod tests {
                 tail: vec![1, 2, 3],
             },
             redo: None,
+            prepared: None,
             authenticator: None,
         }
     }
@@ -605,6 +646,26 @@ mod tests {
         seal_meta(newer.as_mut_slice());
         assert_eq!(Meta::newer_version(newer.as_slice(), 12), Some(VERSION_ENCRYPTED + 1));
         assert_eq!(Meta::newer_version(newer.as_slice(), 13), None);
+    }
+
+    /// Programs that know of none refuse the store; here it is never taken for a commit.
+    #[test]
+    fn a_prepared_meta_is_none_of_a_commit() {
+        for (len, tag) in [(0, 0), (TAIL_MAX - MARK_ROOM, TAG_MAX)] {
+            let mut meta = sample();
+            meta.log.tail = vec![0xab; len];
+            meta.prepared = Some(Mark { id: 99, since: 77, tag: vec![0xcd; tag] });
+            let mut page = meta.encode();
+            assert_eq!(Meta::read(page.as_slice()), Reading::Prepared(Box::new(meta)));
+            assert!(Meta::decode(page.as_slice()).is_err());
+            let version = Meta::version_of(page.as_slice()).unwrap();
+            assert!(
+                version > VERSION_WITH_LOG && Meta::newer_version(page.as_slice(), 12).is_none()
+            );
+            page[MARK_AT + 16] = TAG_MAX as u8 + 1;
+            seal_meta(page.as_mut_slice());
+            assert!(matches!(Meta::read(page.as_slice()), Reading::Useless(_)));
+        }
     }
 
     fn full() -> Meta {

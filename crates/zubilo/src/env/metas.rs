@@ -2,9 +2,9 @@
 //!
 //! Rule: never overwritten are the meta of the last steady commit known to be on disk, those that
 //! are about to become it, and the newest one. What a slot holds is kept in the lock file,
-//! `txn << 2 | state`, and changed under the meta lock only. These words are the single truth about
-//! what is steady, pending and pinned: each change of it is one store, so a process that is killed
-//! between two leaves nothing half-said.
+//! `txn << 2 | state` with a bit for prepared ones, and changed under the meta lock only. These words
+//! are the single truth about what is steady, pending, prepared and pinned: each change of it is one
+//! store, so a process that is killed between two leaves nothing half-said.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ fn slot_of(word: u64) -> Slot {
 
 /// All words as they stood at one moment: the steady point may move from a slot not yet looked at to
 /// one looked at before, and its old slot be taken.
-fn words(shared: &Shared) -> [u64; META_COUNT as usize] {
+pub(crate) fn words(shared: &Shared) -> [u64; META_COUNT as usize] {
     let words = || std::array::from_fn(|i| word(shared, i));
     let mut before = words();
     loop {
@@ -99,12 +99,13 @@ pub(crate) fn pinned(shared: &Shared) -> impl Iterator<Item = u64> {
         SlotState::Weak | SlotState::Steady => false,
     });
     let steady = Some(steady).filter(|_| !has(Bug::SteadyNotPinned));
-    held.map(|s| s.txn).chain(steady)
+    // What is prepared has no snapshot that anybody could pin.
+    held.map(|s| s.txn).filter(|txn| *txn < PREPARED >> 2).chain(steady)
 }
 
 /// Records what a slot holds.
 pub(crate) fn set_slot(shared: &Shared, i: usize, txn: u64, state: SlotState) {
-    shared.word(SLOT_WORDS[i]).store(txn << 2 | state as u64, Ordering::SeqCst);
+    set_word(shared, i, txn << 2 | state as u64);
 }
 
 /// What slot `i` holds is on disk with all its pages: with this one store it stops being pending and
@@ -143,6 +144,87 @@ pub(crate) type Pending = (usize, u64);
 
 fn slots(shared: &Shared) -> impl Iterator<Item = (usize, Slot)> {
     (0..SLOT_WORDS.len()).map(|i| (i, slot(shared, i)))
+}
+
+/// The bit of a slot's word that says that its transaction is prepared: on disk, and waiting for its decision. Without it
+/// somebody is at it, or was killed there. As long as it is set the slot's number is greater than that of any commit, so
+/// that nobody takes the slot, and whoever asks for what is newer than the newest commit meets it.
+const PREPARED: u64 = 1 << 63;
+
+/// The transaction in a slot's word, prepared or not.
+pub(crate) fn txn_of(word: u64) -> u64 {
+    (word & !PREPARED) >> 2
+}
+
+/// The word of a slot with a transaction that is prepared.
+pub(crate) fn prepared_word(txn: u64) -> u64 {
+    PREPARED | txn << 2 | SlotState::Pending as u64
+}
+
+/// The word of a slot whose meta is to be wiped, or that nothing is known of.
+pub(crate) fn weak_word(txn: u64) -> u64 {
+    txn << 2 | SlotState::Weak as u64
+}
+
+/// The word of a slot whose meta is on disk with all pages of its commit.
+pub(crate) fn steady_word(txn: u64) -> u64 {
+    txn << 2 | SlotState::Steady as u64
+}
+
+/// Whether a slot's word says that its transaction is prepared.
+pub(crate) fn is_prepared(word: u64) -> bool {
+    word & PREPARED != 0
+}
+
+/// The transaction that is prepared, as the slots say, and its slot. It may have been decided about by somebody who was
+/// killed before he said so.
+pub(crate) fn noted_prepared(shared: &Shared) -> Option<(usize, u64)> {
+    let mut words = words(shared).into_iter().enumerate();
+    words.find(|(_, word)| is_prepared(*word)).map(|(i, word)| (i, txn_of(word)))
+}
+
+/// The transaction that is prepared and not committed, and its slot.
+pub(crate) fn prepared(shared: &Shared) -> Option<(usize, u64)> {
+    noted_prepared(shared).filter(|(_, txn)| *txn > shared.newest())
+}
+
+/// Whether any slot holds what is newer than the newest published commit.
+pub(crate) fn has_unpublished(shared: &Shared) -> bool {
+    let newest = shared.newest();
+    (0..SLOT_WORDS.len()).any(|i| slot(shared, i).txn > newest)
+}
+
+/// The meta in slot `i` is that of a prepared transaction, and on disk.
+pub(crate) fn set_prepared(shared: &Shared, i: usize, txn: u64) {
+    set_word(shared, i, prepared_word(txn));
+}
+
+/// Records the word of a slot.
+pub(crate) fn set_word(shared: &Shared, i: usize, word: u64) {
+    shared.word(SLOT_WORDS[i]).store(word, Ordering::SeqCst);
+}
+
+/// The slots that hold a transaction, in whatever form.
+pub(crate) fn slots_of(shared: &Shared, txn: u64) -> Vec<usize> {
+    let words = words(shared);
+    (0..SLOT_WORDS.len()).filter(|i| txn_of(words[*i]) == txn).collect()
+}
+
+/// Wipes the meta in slot `i`; the caller flushes.
+pub(crate) fn wipe(data: &dyn DataFile, i: usize, shift: u32) -> Result<()> {
+    data.write_at((i as u64) << shift, &mut [IoSlice::new(&[0; META_SIZE])])
+        .map_err(Error::io_at("wipe a meta page", data.path()))
+}
+
+/// The metas of prepared transactions that the file holds, each with its slot: of those that wait for their decision, and
+/// of those that were committed, whose slot nobody has used since.
+pub(crate) fn marked(data: &dyn DataFile, of: &Meta) -> Vec<(usize, Meta)> {
+    let marked = |i: usize| match reading(data, i as u64, of.page_shift)? {
+        Reading::Prepared(meta) => Some((i, *meta)),
+        _ => None,
+    };
+    let is_kin = |meta: &Meta| meta.page_shift == of.page_shift && meta.uuid == of.uuid;
+    (0..META_COUNT as usize).filter_map(marked).filter(|(_, meta)| is_kin(meta)).collect()
 }
 
 /// What becomes steady with a flush, or may.
@@ -298,6 +380,9 @@ fn read_meta(data: &dyn DataFile, page: &[u8]) -> Reading {
         {
             Reading::Useless(Damage("nobody who has the key of the store has written this meta"))
         }
+        Reading::Prepared(_) if data.decryption().is_some() => {
+            Reading::Useless(Damage("nothing can be prepared in an encrypted store"))
+        }
         reading => reading,
     }
 }
@@ -315,6 +400,8 @@ fn decode(data: &dyn DataFile, page: &[u8], shift: u32) -> Option<Meta> {
 /// later open could trust them although their pages have been used again. The caller holds the
 /// writer lock and has written no page yet. It flushes the file before it does, and then calls
 /// [`forget`] with the answer: should it be killed before that, the next writer does it all again.
+/// What is prepared stays, and only the slot that says so: another one with the same number is of somebody
+/// who was killed in the middle of its commit.
 pub(crate) fn wipe_unpublished(
     data: &dyn DataFile,
     shared: &Shared,
@@ -323,12 +410,17 @@ pub(crate) fn wipe_unpublished(
     let newest = shared.newest();
     let mut wiped = Vec::new();
     for i in 0..SLOT_WORDS.len() {
-        if slot(shared, i).txn <= newest || has(Bug::UnpublishedNotCleared) {
+        let word = word(shared, i);
+        if word >> 2 <= newest || is_prepared(word) || has(Bug::UnpublishedNotCleared) {
             continue;
         }
-        data.write_at((i as u64) << shift, &mut [IoSlice::new(&[0; META_SIZE])])
-            .map_err(Error::io_at("wipe a meta page", data.path()))?;
-        wiped.push((i, slot(shared, i).txn));
+        if has(Bug::PreparedNumberSpared)
+            && prepared(shared).is_some_and(|(_, txn)| word >> 2 == txn)
+        {
+            continue;
+        }
+        wipe(data, i, shift)?;
+        wiped.push((i, word >> 2));
     }
     Ok(wiped)
 }
@@ -367,7 +459,8 @@ pub(crate) fn slot_holds(shared: &Shared, i: usize, txn: u64) -> bool {
 /// none belongs to a commit that is about to be published.
 pub(crate) fn unpublished(shared: &Shared) -> Option<u64> {
     let newest = shared.newest();
-    (0..SLOT_WORDS.len()).map(|i| slot(shared, i).txn).filter(|txn| *txn > newest).max()
+    let words = words(shared).into_iter().filter(|word| !is_prepared(*word));
+    words.map(txn_of).filter(|txn| *txn > newest).max()
 }
 
 /// The wiped metas are gone from the disk. The caller holds the meta lock again; a checkpoint may
@@ -543,7 +636,11 @@ pub(crate) fn damaged(data: &dyn DataFile, shift: u32) -> Vec<DamagedMeta> {
         let (sectors, commit, is_rebuilt) = match read_meta(data, &bytes(data, len, i, shift)?) {
             Reading::Meta(meta, Some(_)) => (1, Some(meta.txn), true),
             Reading::Damaged(sectors, txn) => (sectors, txn, false),
-            Reading::Meta(_, None) | Reading::Empty | Reading::Torn | Reading::Useless(_) => {
+            Reading::Prepared(_)
+            | Reading::Meta(_, None)
+            | Reading::Empty
+            | Reading::Torn
+            | Reading::Useless(_) => {
                 return None;
             }
         };

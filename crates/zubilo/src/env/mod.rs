@@ -17,14 +17,16 @@ pub(crate) mod geometry;
 pub(crate) mod info;
 pub(crate) mod join;
 pub(crate) mod log;
+pub(crate) mod mark;
 pub(crate) mod meta;
 pub(crate) mod metas;
 pub(crate) mod open;
 pub(crate) mod options;
+pub(crate) mod prepared;
 pub(crate) mod redo;
 pub(crate) mod slow;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as StdOrdering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering as StdOrdering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::dirty::Arena;
@@ -62,8 +64,8 @@ pub(crate) struct EnvInner {
     /// See [`EnvInner::reach`]. Users of the store cut the file after the newest commit only.
     reach: AtomicU64,
     pub(crate) boot_id: [u8; 16],
-    /// By chance, not 0; it is in the metas and pages that this process writes.
-    pub(crate) opening: u32,
+    /// See [`EnvInner::opening`].
+    opening: AtomicU32,
     pub(crate) checks: &'static Checks,
     /// What readers do with a page before they look at it.
     pub(crate) verifier: Option<Verifier>,
@@ -155,6 +157,17 @@ pub(crate) struct Checks {
 impl EnvInner {
     pub(crate) fn page_size(&self) -> usize {
         1 << self.shift
+    }
+
+    /// A number by chance, not 0, in the metas and pages that this process writes.
+    #[inline]
+    pub(crate) fn opening(&self) -> u32 {
+        self.opening.load(StdOrdering::Relaxed)
+    }
+
+    /// From here on another one: a commit number that was used may be used again. The caller holds the writer lock.
+    pub(crate) fn draw_opening(&self) {
+        self.opening.store(open::new_opening(), StdOrdering::Relaxed);
     }
 
     /// Pages that were seen to lie in the file, and in the address space reserved for its map.

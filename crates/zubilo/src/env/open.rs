@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering::{Equal, Greater};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use twox_hash::XxHash3_64;
@@ -26,6 +26,7 @@ use super::log::Level;
 use super::meta::{META_COUNT, Meta, Trust};
 use super::metas::{self, Found, SlotState};
 use super::options::{DEFAULT_RESERVE, Options, VerifyReads};
+use super::prepared::{Before, Besides};
 use super::{Checks, EnvInner, Root, redo};
 
 /// From opened parts to a live store.
@@ -65,7 +66,7 @@ pub(crate) fn start(
         shift,
         reach: AtomicU64::new(0),
         boot_id,
-        opening: new_opening(),
+        opening: AtomicU32::new(new_opening()),
         checks,
         verifier,
         decrypting,
@@ -155,6 +156,10 @@ fn announce(env: &EnvInner, unclaimed: bool) {
     if let Some(txn) = metas::unpublished(&env.shared) {
         let what = format_args!("commit {txn} was cut off or is damaged, it is not trusted");
         env.log(Level::Warn, what);
+    }
+    if let Some((_, txn)) = metas::prepared(&env.shared) {
+        let what = "is prepared and waits for its decision, nobody writes until then";
+        env.log(Level::Warn, format_args!("transaction {txn} {what}"));
     }
     // The lock, as a meta that is being written looks like a damaged one.
     let lock = MetaLock::take(&env.shared);
@@ -246,11 +251,7 @@ pub(super) fn bring_up(
     let chosen = metas.iter().find(|(_, m)| flushed(m) && rule.is_trusted(m));
     let (slot, meta) = chosen.ok_or_else(|| none_is_whole(&metas, len, unflushed))?;
     if meta.txn == 1 {
-        // Created just now, or by a process that was killed before it had come to this.
-        match data.sync_directory() {
-            Err(_) if options.read_only => {}
-            synced => synced.map_err(Error::io_at("flush the directory of", data.path()))?,
-        }
+        flush_directory(data, options)?;
     }
     // Below a steady commit no other one is needed, so none is looked at.
     let enough = meta.trust != Trust::Weak && meta.txn <= steady_max;
@@ -258,15 +259,22 @@ pub(super) fn bring_up(
         true => m.txn == meta.txn,
         false => m.txn <= steady_max && rule.is_steady(m),
     };
-    fill_lock_file(shared, &metas, (*slot, meta), is_steady);
-    let unsure = doubt || boot_id == [0; 16] || records_may_miss(data, meta);
-    if !new && unsure && !has(Bug::AttemptsForgotten) {
-        // Nobody knows of the attempts at the next commit. What the lock file says of them on this boot stays.
-        shared.word(Word::Attempt).store(meta.txn + 1, Ordering::SeqCst);
+    let before = Before {
+        words: metas::words(shared),
+        are_known: shared.knows_steady() && !replaced,
+        has_failed: unflushed.is_some() || failed,
+    };
+    let besides = Besides::find(data, meta, &before);
+    if before.has_failed && !before.are_known && !options.read_only {
+        besides.write_again(data, shared)?;
+    }
+    fill_lock_file(shared, &metas, (*slot, meta), is_steady, &besides);
+    if !new && (doubt || boot_id == [0; 16] || records_may_miss(data, meta)) {
+        note_attempt(shared, meta);
     }
     shared.publish(&Root::of(meta).to_words(meta.page_shift));
     // Whoever only reads leaves the warning and what it is about to the first writer.
-    let rejected = metas.iter().any(|(_, m)| m.txn > meta.txn);
+    let rejected = metas::unpublished(shared).is_some();
     let doubtful = |m: &Meta| m.txn > meta.txn && is_weak_of(m, boot_id);
     if unflushed.is_none() && !(doubt && metas.iter().any(|(_, m)| doubtful(m))) {
         shared.forget_poison();
@@ -274,6 +282,21 @@ pub(super) fn bring_up(
         settle_poison(data, shared, meta.page_shift)?;
     }
     Ok(meta.page_shift)
+}
+
+/// Nobody knows of the attempts at the next commit. What the lock file says of them on this boot stays.
+fn note_attempt(shared: &Shared, meta: &Meta) {
+    if !has(Bug::AttemptsForgotten) {
+        shared.word(Word::Attempt).store(meta.txn + 1, Ordering::SeqCst);
+    }
+}
+
+/// The store was created just now, or by a process that was killed before it had come to this.
+fn flush_directory(data: &dyn DataFile, options: &Options) -> Result<()> {
+    match data.sync_directory() {
+        Err(_) if options.read_only => Ok(()),
+        synced => synced.map_err(Error::io_at("flush the directory of", data.path())),
+    }
 }
 
 /// What the lock file is to what is in the data file now.
@@ -358,7 +381,8 @@ pub(super) fn trust_newest(env: &EnvInner, metas: &[(usize, Meta)], len: u64) ->
     let newer = metas.iter().filter(|(_, m)| m.txn > env.shared.newest());
     let mut newer = newer.filter(|(_, m)| m.page_shift == env.shift);
     if let Some((slot, meta)) = newer.find(|(_, m)| rule.is_trusted(m)) {
-        fill_lock_file(&env.shared, metas, (*slot, meta), |m| rule.is_steady(m));
+        let besides = Besides::NOTHING;
+        fill_lock_file(&env.shared, metas, (*slot, meta), |m| rule.is_steady(m), &besides);
         env.shared.adopt(&Root::of(meta).to_words(env.shift));
         env.shared.word(Word::Attempt).store(meta.txn + 1, Ordering::SeqCst);
     }
@@ -488,23 +512,25 @@ pub(super) fn fill_lock_file(
     metas: &[(usize, Meta)],
     (slot, chosen): (usize, &Meta),
     is_steady: impl Fn(&Meta) -> bool,
+    besides: &Besides,
 ) {
-    let mut slots = [(0, SlotState::Weak); META_COUNT as usize];
+    let mut words = besides.words;
     for (i, meta) in metas {
-        slots[*i] = match meta.txn.cmp(&chosen.txn) {
+        words[*i] = match meta.txn.cmp(&chosen.txn) {
             // The chosen one is enough of its commit: what a checkpoint left, or damage, can go.
-            Equal if *i != slot => continue,
+            Equal if *i != slot => 0,
             // Commits that were not trusted are wiped before the next one.
-            Greater => (meta.txn, SlotState::Weak),
-            _ if is_steady(meta) => (meta.txn, SlotState::Steady),
-            _ => (meta.txn, SlotState::Weak),
+            Greater => metas::weak_word(meta.txn),
+            _ if is_steady(meta) => metas::steady_word(meta.txn),
+            _ => metas::weak_word(meta.txn),
         };
     }
+    besides.note(shared);
     for (i, meta) in metas {
         metas::set_seal(shared, *i, meta.seal());
     }
-    for (i, (txn, state)) in slots.into_iter().enumerate() {
-        metas::set_slot(shared, i, txn, state);
+    for (i, word) in words.into_iter().enumerate() {
+        metas::set_word(shared, i, word);
     }
 }
 
@@ -532,6 +558,7 @@ fn create(
         opening: new_opening(),
         log: LogRoot::default(),
         redo: None,
+        prepared: None,
         authenticator: None,
     };
     let meta = metas::authenticated(data, &meta);

@@ -109,7 +109,7 @@ impl EnvInner {
 
     /// Completes a record, [`HEADER`] bytes before its payload. Gives the log after it.
     pub(crate) fn seal_record(&self, log: &RedoLog, txn: u64, record: &mut [u8]) -> RedoLog {
-        let next = seal(record, log.next, txn, self.opening);
+        let next = seal(record, log.next, txn, self.opening());
         RedoLog { next, has_unflushed: !self.is_sync(), ..*log }
     }
 
@@ -167,7 +167,7 @@ impl EnvInner {
             (newest, metas::steady_meta(self.data.as_ref(), &self.shared, self.shift))
         };
         // In a copy of the file a weak commit can be whole and its record missing. The commit after it is flushed.
-        let is_known = newest.opening == self.opening || has(Bug::RecordOfCopyTrusted);
+        let is_known = newest.opening == self.opening() || has(Bug::RecordOfCopyTrusted);
         let log = newest.redo.filter(|log| log.is_logged && is_known);
         let (Some(log), Some(start)) = (log, steady.and_then(|meta| meta.redo)) else {
             return Ok(false);

@@ -11,6 +11,7 @@ pub(crate) mod later;
 pub(crate) mod maintenance;
 mod open;
 mod owner;
+mod prepared;
 pub(crate) mod raw;
 mod registry;
 

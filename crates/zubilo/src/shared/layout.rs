@@ -10,7 +10,7 @@ pub(super) const LINE: usize = 8;
 /// "ZubiloLk": what the file is.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"ZubiloLk");
 /// Version of this layout. Raised with every change of meaning, not only of places.
-const VERSION: u64 = 7;
+const VERSION: u64 = 8;
 /// Version and what the layout depends on beyond it: width of a pointer, words of a root. Processes that differ in any of these cannot share a region.
 pub(super) const FINGERPRINT: u64 =
     VERSION | (size_of::<usize>() as u64) << 32 | (super::ROOT_WORDS as u64) << 40;
@@ -50,6 +50,8 @@ pub(super) const W_META_OWNER: usize = W_META + LINE;
 pub(super) const W_HIDDEN: usize = 14 * LINE;
 /// Not zero while the data file is encrypted; the first user says so.
 pub(super) const W_ENCRYPTED: usize = W_HIDDEN + 1;
+/// The identity of the transaction that is prepared, if one is.
+pub(super) const W_PREPARED: usize = W_HIDDEN + 2;
 /// What all users have done with the store since the first of them, see `env::counters`.
 pub(super) const W_COUNTERS: usize = 16 * LINE;
 pub(super) const W_PROCESS_TABLE: usize = W_COUNTERS + super::COUNTER_WORDS;

@@ -94,7 +94,7 @@ pub(crate) struct ReaderInfo {
 /// The shared words that have a name. Zero in a fresh region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// What the meta pages hold: `transaction << 2 | state`, see `env::metas`. The last steady
+    /// What the meta pages hold: `transaction << 2 | state`, and the top bit for one that is prepared, see `env::metas`. The last steady
     /// transaction is found in these words alone: what one store changes has no half.
     MetaSlot0,
     /// As above.
@@ -271,6 +271,16 @@ impl Shared {
     /// Words in which users add up what they do, zero before the first user did anything.
     pub(crate) fn counters(&self) -> &[AtomicU64] {
         &self.region.words()[W_COUNTERS..][..COUNTER_WORDS]
+    }
+
+    /// The identity of the transaction that is prepared, if a meta slot says that one is.
+    pub(crate) fn prepared_id(&self) -> u64 {
+        self.region.words()[W_PREPARED].load(Ordering::SeqCst)
+    }
+
+    /// Comes before the word of the slot. The caller holds the meta lock, or is [`Role::First`] and alone.
+    pub(crate) fn set_prepared_id(&self, id: u64) {
+        self.region.words()[W_PREPARED].store(id, Ordering::SeqCst);
     }
 
     /// For [`Role::First`]: the identity that is written in the data file.

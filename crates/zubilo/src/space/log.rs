@@ -122,6 +122,8 @@ pub(crate) struct FreeSpaceLog {
     page_shift: u32,
     /// Oldest first.
     segments: Vec<Segment>,
+    /// What the next meta has room for, at most [`TAIL_MAX`].
+    tail_max: usize,
 }
 
 /// Segments and what they hold, oldest first.
@@ -248,7 +250,8 @@ pub(crate) fn load<'p>(
         }
     };
     let (space, deltas) = read().map_err(malformed(first))?;
-    let log = FreeSpaceLog { page_shift: log.page_shift, segments: part.segments };
+    let log =
+        FreeSpaceLog { page_shift: log.page_shift, segments: part.segments, tail_max: TAIL_MAX };
     Ok(Loaded { log, space, deltas })
 }
 
@@ -264,10 +267,10 @@ pub(crate) fn newest_delta<'p>(reader: &dyn SegmentReader<'p>, log: &LogOf<'_>) 
     delta.filter(|delta| delta.txn == log.txn).ok_or_else(wrong)
 }
 
-/// Most bytes of a base with the commit of this delta.
-fn base_len(delta: &Delta, space: &Space) -> usize {
+/// Most bytes of a base with the commit of this delta, if a tail has so many bytes at most.
+fn base_len(delta: &Delta, space: &Space, tail_max: usize) -> usize {
     let bound = space.encoded_len_bound();
-    let own = Some(delta.encoded_len() + END_GROWTH).filter(|len| *len > TAIL_MAX).unwrap_or(0);
+    let own = Some(delta.encoded_len() + END_GROWTH).filter(|len| *len > tail_max).unwrap_or(0);
     // Each segment may cut a free run in two.
     bound + bound / 128 + 64 + own
 }
@@ -281,6 +284,11 @@ impl FreeSpaceLog {
     /// Pages of all segments.
     pub(crate) fn pages(&self) -> u64 {
         self.segments.iter().map(|segment| segment.pages(self.page_shift)).sum()
+    }
+
+    /// Keeps the next tail so many bytes shorter than it might be.
+    pub(crate) fn leave_room(&mut self, bytes: usize) {
+        self.tail_max = TAIL_MAX - bytes;
     }
 
     /// Where the last page of a segment ends.
@@ -334,7 +342,7 @@ impl FreeSpaceLog {
         delta.end = space.end();
         let len = delta.encoded_len() + END_GROWTH;
         let before = self.pages();
-        let fits = root.tail.len() + len <= TAIL_MAX;
+        let fits = root.tail.len() + len <= self.tail_max;
         if rebase || !fits && self.wants_base(root.tail.len() + len, space) {
             let old = self.segments.drain(..).map(|s| (s.extent(self.page_shift), s.txn));
             delta.released.extend(old.map(|(Extent { first, count }, birth)| Retired {
@@ -367,11 +375,13 @@ impl FreeSpaceLog {
     ) -> u64 {
         let len = delta.encoded_len() + END_GROWTH;
         let tail = root.tail.len();
-        let bytes = match (rebase, tail + len <= TAIL_MAX) {
+        let bytes = match (rebase, tail + len <= self.tail_max) {
             (false, true) => return 0,
-            (true, _) => base_len(delta, space),
-            (false, false) if self.wants_base(tail + len, space) => base_len(delta, space),
-            (false, false) => tail + if len <= TAIL_MAX { 0 } else { len },
+            (true, _) => base_len(delta, space, self.tail_max),
+            (false, false) if self.wants_base(tail + len, space) => {
+                base_len(delta, space, self.tail_max)
+            }
+            (false, false) => tail + if len <= self.tail_max { 0 } else { len },
         };
         self.pages_for(bytes)
     }
@@ -398,7 +408,7 @@ impl FreeSpaceLog {
         len: usize,
         writer: &mut dyn SegmentWriter,
     ) -> Result<()> {
-        let in_tail = len <= TAIL_MAX;
+        let in_tail = len <= self.tail_max;
         let longest = root.tail.len() + if in_tail { 0 } else { len };
         let extents = self.place(longest, space, writer)?;
         delta.end = space.end();
@@ -422,7 +432,7 @@ impl FreeSpaceLog {
         delta: &mut Delta,
         writer: &mut dyn SegmentWriter,
     ) -> Result<()> {
-        let longest = base_len(delta, space);
+        let longest = base_len(delta, space, self.tail_max);
         let extents = self.place(longest, space, writer)?;
         let mut bytes = room(longest)?;
         codec::put(&mut bytes, delta.txn);
@@ -430,7 +440,7 @@ impl FreeSpaceLog {
         delta.end = space.end();
         *root = LogRoot::default();
         root.push(delta);
-        if root.tail.len() > TAIL_MAX {
+        if root.tail.len() > self.tail_max {
             bytes.append(&mut root.tail);
         }
         self.write(&extents, &bytes, delta.txn, root, writer)

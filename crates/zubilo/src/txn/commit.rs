@@ -20,9 +20,11 @@ use crate::dirty::{Freed, no_list, with_room};
 use crate::env::checkpoint::{MetaLock, flush, free_slot, wipe_unpublished};
 use crate::env::facade;
 use crate::env::log::Level;
+use crate::env::mark::Mark;
 use crate::env::meta::{META_COUNT, META_SIZE, Meta, RedoLog, Trust};
 use crate::env::metas::{self, SlotState};
 use crate::env::open::digest_of;
+use crate::env::prepared;
 use crate::env::{EnvInner, Root};
 use crate::error::{Error, Result};
 use crate::num::{PageNo, TxnId};
@@ -86,6 +88,12 @@ impl WriteTxn {
         Ok(txn)
     }
 
+    /// As a commit, up to the meta, which gets a mark.
+    pub(super) fn make_prepared(&mut self, mark: Mark) -> Result<TxnId> {
+        let logged = self.settle().and_then(Settled::write).and_then(Written::log)?;
+        logged.prepare(mark)
+    }
+
     /// Makes the trees final: nothing dirties a page after this, so none that was written early is taken
     /// back any more.
     fn settle(&mut self) -> Result<Settled<'_>> {
@@ -145,7 +153,7 @@ impl WriteTxn {
         let mut meta = self.space.meta()?.clone();
         meta.txn = self.base.txn + 1;
         meta.boot_id = self.env.boot_id;
-        meta.opening = self.env.opening;
+        meta.opening = self.env.opening();
         self.catalogue.describe(&mut meta);
         meta.geometry = self.space.stored_geometry();
         // Without a record the log goes on from another seed, whatever lies at its place.
@@ -296,6 +304,18 @@ struct Logged<'t> {
 }
 
 impl Logged<'_> {
+    /// Flush, meta with a mark, flush.
+    fn prepare(self, mark: Mark) -> Result<TxnId> {
+        let Logged { txn, mut meta, .. } = self;
+        if !has(Bug::PreparedBeforePages) {
+            flush_timed(&txn.env, &mut txn.clock)?;
+        }
+        (meta.trust, meta.digest) = (Trust::Steady, 0);
+        meta.prepared = Some(mark.clone());
+        prepared::prepare(&txn.env, &meta, &mark)?;
+        Ok(TxnId(meta.txn))
+    }
+
     /// Meta, flush, publication.
     fn seal(self) -> Result<TxnId> {
         let Logged { txn, mut meta, one_flush, mut bytes, scattered, log } = self;

@@ -150,6 +150,12 @@ impl SpaceWriter {
         self.forget = !whole;
     }
 
+    /// The meta of this commit is to have room for so much more.
+    pub(super) fn leave_room(&mut self, bytes: usize) -> Result<()> {
+        self.state_mut()?.log.leave_room(bytes);
+        Ok(())
+    }
+
     /// A commit of so many extents stands.
     /// The commit stands, with a record in the redo log or without.
     pub(super) fn committed(&mut self, meta: Meta, scattered: bool, is_record: bool) -> Result<()> {

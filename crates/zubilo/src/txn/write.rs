@@ -105,7 +105,7 @@ impl WriteTxn {
         let (space, arena) = SpaceWriter::begin(env)?;
         let meta = space.meta()?;
         let (base, catalogue) = (Root::of(meta), Catalogue::of(meta));
-        let by = Origin { birth: base.txn + 1, opening: env.opening };
+        let by = Origin { birth: base.txn + 1, opening: env.opening() };
         // SAFETY: this is the writer: nobody else writes pages, and it writes none that the
         // snapshot it works on can reach; `SpaceWriter::begin` checked that `end` is inside the map.
         let ws = unsafe {

@@ -33,6 +33,7 @@ mod metas;
 mod opening;
 mod orders;
 mod parked;
+mod prepared;
 mod processes;
 mod redo;
 mod reentry;
