@@ -198,6 +198,28 @@ int zubilo_get_many(MDB_txn *txn, MDB_dbi dbi, const MDB_val *keys, MDB_val *val
  * tables should have been opened before. */
 int zubilo_update(MDB_env *env, int (*change)(MDB_txn *txn, void *context), void *context);
 
+/* Two-phase commits, for transactions over several stores, or over a store and something else: prepare all, note the decision
+ * in one place, carry it out. What is prepared is on disk, waits over any crash, and is committed or rolled back by whoever has
+ * the store open. Readers see it when it is committed; until it is decided mdb_txn_begin of a write transaction gives EBUSY. */
+typedef struct zubilo_prepared {
+	uint64_t id;       /* by what it is decided about; drawn by chance */
+	uint64_t txnid;    /* the number that it has when it is committed; after a roll-back another transaction's */
+	uint64_t since;    /* seconds since 1970 */
+	uint64_t words[3]; /* of mdbx_canary_put, as they are when it is committed */
+	uint64_t tag_size;
+	unsigned char tag[64];
+} zubilo_prepared;
+/* Ends a write transaction, prepared; child transactions are part of it. Whatever the result it has ended, and handles of tables
+ * that were opened in it are closed; open them after the decision. tag, at most 64 bytes or null, is what the program calls
+ * it. EINVAL, and the transaction goes on, where it is nested or only reads. EINVAL where nothing was changed, where the
+ * store is encrypted, has a redo log, or was opened with MDB_NOLOCK. */
+int zubilo_txn_prepare(MDB_txn *txn, const MDB_val *tag, uint64_t *id);
+/* What waits for its decision; MDB_NOTFOUND if nothing does. */
+int zubilo_env_prepared(MDB_env *env, zubilo_prepared *prepared);
+/* The decision, on disk when they return. MDB_NOTFOUND if it does not wait: somebody else has decided. */
+int zubilo_commit_prepared(MDB_env *env, uint64_t id);
+int zubilo_roll_back_prepared(MDB_env *env, uint64_t id);
+
 /* A flag of zubilo_dbi_open: the table counts its records page by page, so that the functions below
  * cost one or two look-ups. */
 #define ZUBILO_COUNTED 0x100000u

@@ -10,6 +10,7 @@ mod log;
 mod look;
 mod options;
 mod park;
+mod prepared;
 mod scan;
 mod slow;
 mod tables;

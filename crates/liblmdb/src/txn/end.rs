@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 
-use zubilo::WriteTxn;
+use zubilo::{PreparedId, WriteTxn};
 
 use crate::cursor;
 use crate::errors::{Code, Result};
@@ -55,6 +55,33 @@ fn commit_writer(txn: &mut MDB_txn, writer: *mut WriteTxn) -> Result<()> {
     stop_writing(txn);
     done?;
     Ok(())
+}
+
+/// Prepares a transaction with its child, if it has one. It has ended then, whatever the result; one that is nested, or
+/// does not write, is refused and goes on.
+pub(crate) fn prepare(txn: *mut MDB_txn, tag: &[u8]) -> Result<PreparedId> {
+    let this = txn_of(txn)?;
+    if this.lent {
+        return Err(Code::BAD_TXN);
+    }
+    let Work::Write(writer) = this.work else { return Err(Code::EINVAL) };
+    if !this.parent.is_null() {
+        return Err(Code::EINVAL);
+    }
+    let prepared = if this.child.is_null() { Ok(()) } else { commit(this.child) };
+    let prepared = prepared.and_then(|()| {
+        if this.dead {
+            return Err(Code::BAD_TXN);
+        }
+        cursor::free_all(this);
+        this.work = Work::Write(std::ptr::null_mut());
+        // SAFETY: made from a box at begin; the outermost level owns it and gives it up here.
+        let prepared = unsafe { Box::from_raw(writer) }.prepare(tag);
+        stop_writing(this);
+        Ok(prepared?.id())
+    });
+    abort(txn);
+    prepared
 }
 
 fn stop_writing(txn: &MDB_txn) {

@@ -23,6 +23,7 @@ use crate::env::{FIRST_TXN, MDB_env, Opened, env_of, put_out};
 use crate::errors::{Code, Result};
 use crate::guard::{Magic, entry, entry_or};
 
+pub(crate) use self::end::prepare;
 pub(crate) use self::turns::{Turn, during as write_in_turn, look as look_in_turn, writes_here};
 
 /// A transaction.

@@ -985,6 +985,63 @@ static void scans(void)
 	mdb_env_close(env);
 }
 
+/* ---- two-phase commits ---- */
+
+static void prepared(void)
+{
+	MDB_env *env = opened();
+	MDB_dbi dbi = table(env, "t", 0);
+	MDB_txn *txn, *child;
+	MDB_val tag = val("order 7"), long_tag = val("0123456789012345678901234567890123456789012345678901234567890123!"), got;
+	MDBX_canary numbers = { 1, 2, 3, 0 };
+	zubilo_prepared waits;
+	uint64_t first, id;
+
+	IS(zubilo_env_prepared(env, &waits), MDB_NOTFOUND);
+	txn = begin(env, MDB_RDONLY);
+	IS(zubilo_txn_prepare(txn, &tag, &id), EINVAL);
+	mdb_txn_abort(txn);
+	txn = begin(env, 0);
+	IS(zubilo_txn_prepare(txn, &tag, NULL), EINVAL);
+	IS(zubilo_txn_prepare(txn, &long_tag, &id), EINVAL);
+	OK(mdbx_canary_put(txn, &numbers));
+	OK(put(txn, dbi, "key", "value", 0));
+	OK(mdb_txn_begin(env, txn, 0, &child));
+	OK(put(child, dbi, "nested", "value", 0));
+	IS(zubilo_txn_prepare(child, &tag, &id), EINVAL);
+	OK(zubilo_txn_prepare(txn, &tag, &first));
+	IS(mdb_txn_begin(env, NULL, 0, &txn), EBUSY);
+	txn = begin(env, MDB_RDONLY);
+	IS(get(txn, dbi, "key", &got), MDB_NOTFOUND);
+	OK(zubilo_env_prepared(env, &waits));
+	IS(mdb_txn_id(txn) + 1, waits.txnid);
+	mdb_txn_abort(txn);
+	IS(waits.id == first && waits.tag_size == 7 && memcmp(waits.tag, "order 7", 7) == 0, 1);
+	IS(waits.words[0] == 1 && waits.words[2] == 3 && waits.since > 1600000000, 1);
+	IS(zubilo_env_prepared(env, NULL), EINVAL);
+	OK(zubilo_roll_back_prepared(env, first));
+	IS(zubilo_roll_back_prepared(env, first), MDB_NOTFOUND);
+
+	/* The same number again, decided by another environment. */
+	txn = begin(env, 0);
+	OK(put(txn, dbi, "key", "later", 0));
+	OK(zubilo_txn_prepare(txn, NULL, &id));
+	IS(zubilo_commit_prepared(env, first), MDB_NOTFOUND);
+	mdb_env_close(env);
+	env = open_env(dir_path, MDB_NOTLS);
+	IS(mdb_txn_begin(env, NULL, 0, &txn), EBUSY);
+	OK(zubilo_env_prepared(env, &waits));
+	IS(waits.id == id && waits.tag_size == 0, 1);
+	OK(zubilo_commit_prepared(env, id));
+	txn = begin(env, 0);
+	OK(mdb_dbi_open(txn, "t", 0, &dbi));
+	OK(get(txn, dbi, "key", &got));
+	IS(same(&got, "later"), 1);
+	IS(get(txn, dbi, "nested", &got), MDB_NOTFOUND);
+	mdb_txn_abort(txn);
+	mdb_env_close(env);
+}
+
 int main(int argc, char **argv)
 {
 	IS(argc, 2);
@@ -1001,6 +1058,7 @@ int main(int argc, char **argv)
 	counters();
 	copies();
 	changes();
+	prepared();
 	scans();
 	MDB_env *env = opened();
 	counted(env);
