@@ -57,7 +57,7 @@ impl Failure {
             name.is_some_and(|name| what.contains(&format!("\"{name}\"")))
         };
         let code = match error {
-            Error::NoSuchTable { .. } => Code::NotFound,
+            Error::NoSuchTable { .. } | Error::NotPrepared => Code::NotFound,
             Error::Corrupted { .. } | Error::NotAStore { .. } => Code::Damaged,
             Error::Stopped => Code::Interrupted,
             _ => Code::Other,
@@ -69,6 +69,7 @@ impl Failure {
             Error::Io { source, .. } => io_advice(source),
             Error::Corrupted { .. } => Some("run `zubilo chk` for the extent"),
             Error::Stopped => Some("run it again"),
+            Error::Prepared { .. } => Some("`zubilo prepared` shows it and decides"),
             Error::KeyTooLong { .. } | Error::ValueTooLong { .. } => {
                 Some("shorten it, or use a store with larger pages")
             }

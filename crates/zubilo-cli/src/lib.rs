@@ -28,6 +28,7 @@ mod map;
 mod numbers;
 mod opening;
 mod output;
+mod prepared;
 mod put;
 mod range;
 mod readers;
@@ -105,6 +106,8 @@ enum Command {
     Salvage(salvage::SalvageArgs),
     /// Lists the commits that a store's file still names, and goes back to one of them
     Commits(commits::CommitsArgs),
+    /// Shows the transaction that is prepared and waits for its decision, and makes it
+    Prepared(prepared::PreparedArgs),
     /// Removes a table, or all of its records
     Drop(drop::DropArgs),
     /// A prompt: tables, records, transactions, snapshots
@@ -159,6 +162,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Compact(args) => end(compact::run(&args), args.store.json, Listener::View),
         Command::Salvage(args) => end(salvage::run(&args), args.store.json, Listener::Archive),
         Command::Commits(args) => end(commits::run(&args), args.store.json, Listener::View),
+        Command::Prepared(args) => end(prepared::run(&args), args.store.json, Listener::View),
         Command::Drop(args) => end(drop::run(&args), args.store.json, Listener::View),
         #[cfg(feature = "demo")]
         Command::Demo(args) => match demo::run(&args) {

@@ -17,6 +17,7 @@ use crate::failure::{Code, Doing, Done, Failure};
 use crate::interrupt;
 use crate::opening::ReadArgs;
 use crate::output::{Out, Progress, say, to_stderr};
+use crate::prepared;
 
 use self::cells::{Cell, Kind, Map};
 
@@ -73,6 +74,7 @@ pub(crate) fn run(args: &MapArgs) -> Done {
     interrupt::catch()?;
     let map = draw(&env)?;
     let path = args.store.store.display().to_string();
+    let (prepared, note) = prepared::note(&env);
     if let Some(file) = &args.html {
         let cells = map.cells(usize::from(args.width.unwrap_or(96)), rows(args, 64));
         let page = html::page(&map, &cells, usize::from(args.width.unwrap_or(96)), args.by, &path);
@@ -82,10 +84,15 @@ pub(crate) fn run(args: &MapArgs) -> Done {
     } else if args.store.json {
         let cells = map.cells(usize::from(args.width.unwrap_or(96)), rows(args, 64));
         let mut out = Out::new();
-        out.json(&to_value(&map, &cells, &path))?;
+        let mut value = to_value(&map, &cells, &path);
+        value["prepared"] = prepared;
+        out.json(&value)?;
         out.finish()?;
     } else {
         on_terminal(args, &map, &path)?;
+    }
+    if let Some(note) = note {
+        to_stderr(&format!("zubilo: map: its pages look free: {note}"));
     }
     if map.problems > 0 {
         to_stderr(&format!(

@@ -8,6 +8,7 @@ use crate::encoding::hex;
 use crate::failure::{Code, Doing, Done};
 use crate::opening::{ReadArgs, untrusted_text};
 use crate::output::{Out, count, pairs, size, table};
+use crate::prepared;
 use crate::tables::{self, Named};
 
 /// Options of `stat`.
@@ -23,6 +24,8 @@ struct Figures {
     info: EnvInfo,
     space: SpaceInfo,
     tables: Vec<Named>,
+    /// What waits for its decision, as JSON and as text.
+    prepared: (Value, Option<String>),
 }
 
 /// Prints the figures.
@@ -33,7 +36,8 @@ pub(crate) fn run(args: &StatArgs) -> Done {
     let space = env.space().doing("read the free-space log")?;
     let read = env.read().doing("begin to read")?;
     let path = args.store.store.display().to_string();
-    let figures = Figures { path, info, space, tables: tables::all(&read)? };
+    let (tables, prepared) = (tables::all(&read)?, prepared::note(&env));
+    let figures = Figures { path, info, space, tables, prepared };
     let mut out = Out::new();
     if args.store.json {
         out.json(&figures.to_value())?;
@@ -74,6 +78,7 @@ impl Figures {
             "steady": info.steady.0,
             "unflushed_commits": self.unflushed(),
             "untrusted": info.untrusted.map(|txn| txn.0),
+            "prepared": self.prepared.0,
             "file_bytes": info.file_len,
             "used_bytes": self.bytes(space.pages),
             "free_bytes": self.bytes(space.free_pages),
@@ -139,6 +144,7 @@ impl Figures {
             parts.push(readers.trim_fmt());
         }
         parts.extend(info.untrusted.map(|txn| format!("note: {}", untrusted_text(txn))));
+        parts.extend(self.prepared.1.iter().map(|what| format!("note: {what}")));
         match self.tables.is_empty() {
             true => parts.push("no tables".into()),
             false => parts.push(tables::show(&self.tables, info.page_size)),

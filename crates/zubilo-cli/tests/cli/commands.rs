@@ -136,6 +136,7 @@ fn stat_adds_up() {
         "newest",
         "page_size",
         "path",
+        "prepared",
         "readers",
         "redo_log_bytes",
         "retired_bytes",

@@ -16,6 +16,7 @@ mod newcomers;
 mod original;
 mod originals;
 mod pictures;
+mod prepared;
 mod salvage;
 mod sharing;
 mod streams;
