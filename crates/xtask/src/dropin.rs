@@ -27,14 +27,15 @@ const HANDLERS: [(&str, &str); 2] = [
 ];
 pub(crate) const TOOLS: [&str; 5] = ["mdb_stat", "mdb_copy", "mdb_dump", "mdb_load", "mdb_drop"];
 /// The promised bound of the library: a megabyte, and an eighth of one each for trust, for conversion, for what
-/// LMDB does not have, and for encryption.
+/// LMDB does not have, for encryption, and for what else LMDB 1.0 has.
 /// Comparison functions get the program's own values, so cursors and values are found again without
 /// asking one; the data file is claimed and compared; damaged metas are rebuilt; checkpoints outlive their
 /// process: 1,115,912 bytes. LMDB's files are read, taken over and compared: 1,222,216. Readers are parked and
 /// expired, ranges estimated and split, memory warmed up and asked for, damaged stores opened at a chosen commit,
 /// stores kept on block devices, errors name their tables: 1,401,424.
-/// Stores are encrypted, and the redo log changes its length: 1,537,880.
-const LIBRARY_MAX: u64 = (1 << 20) + (512 << 10);
+/// Stores are encrypted, and the redo log changes its length: 1,537,880. Commits in two phases, incremental copies
+/// through C, and lazy commits in the redo log: 1,603,048.
+const LIBRARY_MAX: u64 = (1 << 20) + (640 << 10);
 
 /// Builds the drop-in and leaves it in `dir`.
 pub(crate) fn build(dir: &Path) -> Result<()> {
